@@ -12,7 +12,7 @@ from sprocket.delay.timers import timer_check, timer_log, wheel
 from sprocket.message import record
 from sprocket.message.hosts import V4_BYTES, V6_BYTES
 from sprocket.protocol import frame, header_binary
-from sprocket.replication import frames
+from sprocket.replication import epoch_frames, frames
 from sprocket.store.state import checkpoint
 from sprocket.store.views import consume_queue, index_file
 
@@ -71,6 +71,10 @@ def test_structs_are_taken_apart() -> None:
     [
         ("replication.md", 0, declared(frames.REPORT)),
         ("replication.md", 1, declared(frames.HEAD)),
+        ("replication.md", 2, declared(epoch_frames.SLAVE_HELLO)),
+        ("replication.md", 3, declared(epoch_frames.MASTER_HELLO)),
+        ("replication.md", 4, declared(epoch_frames.SLAVE_REPORT)),
+        ("replication.md", 5, declared(epoch_frames.DATA_HEAD)),
         ("consume-queue.md", 0, declared(consume_queue.ENTRY)),
         ("key-index.md", 0, declared(index_file.HEADER)),
         ("key-index.md", 1, declared(index_file.ENTRY)),
@@ -91,8 +95,8 @@ def test_structs_are_taken_apart() -> None:
             "timers.md",
             2,
             [
-                *declared(timer_check._JAVA),
-                (timer_check._JAVA.size, timer_check._VERSION.size),
+                *declared(timer_check.JAVA_PART),
+                (timer_check.JAVA_PART.size, timer_check._VERSION.size),
                 *declared((timer_check._OURS_AT, timer_check._OURS), timer_check._CRC),
             ],
         ),
@@ -156,5 +160,5 @@ def test_constants_that_pages_name_are_the_declared_ones() -> None:
         "state-files.md",
         f"CRC-32 of bytes 0 to {java} and {ours} to {ours + checkpoint._OURS.size}",
     )
-    java, ours = timer_check._JAVA.size, timer_check._OURS_AT
+    java, ours = timer_check.JAVA_PART.size, timer_check._OURS_AT
     has("timers.md", f"CRC-32 of bytes 0 to {java} and {ours} to {ours + timer_check._OURS.size}")

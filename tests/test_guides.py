@@ -90,7 +90,7 @@ def test_every_command_of_the_guide_exists_with_its_options() -> None:
 
 def check(command: Any, words: list[str]) -> None:
     """Follows the words into the tree of commands."""
-    while words and hasattr(command, "commands"):
+    while words and hasattr(command, "commands") and not words[0].startswith("-"):
         name, *words = words
         if name.isupper():  # it stands for any of them
             return

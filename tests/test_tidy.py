@@ -59,7 +59,8 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("opening",),
     ),
     "broker": (
-        ("replica_config",), ("pop_config",), ("config", "settings", "dispatch", "slave_requests"),
+        ("replica_config",), ("pop_config",), ("elector_config",),
+        ("config", "settings", "dispatch", "slave_requests"),
         ("tables",), ("members",), ("reading", "sending"), ("pop",), ("operate",),
     ),
     "spark": (

@@ -122,10 +122,12 @@ EXAMPLES = {
     "controller": Example(
         b"brokerName = broker-a\nbrokerId = -1\nbrokerRole = SLAVE\n"
         b"enableControllerMode = true\ncontrollerAddr = 127.0.0.1:9878\n",
-        faults=(
-            "brokerId (broker.id) is at least 0",
-            "'enableControllerMode=true' asks for replication by a controller",
-        ),
+        given={"broker.elector_place": "controller://127.0.0.1:9878", "broker.id": -1},
+    ),
+    "controller, with a role that counts": Example(
+        b"brokerName = broker-a\nbrokerId = -1\nbrokerRole = SYNC_MASTER\n"
+        b"enableControllerMode = true\ncontrollerAddr = 127.0.0.1:9878\n",
+        given={"broker.elector_place": "controller://127.0.0.1:9878", "broker.id": -1},
     ),
     "docker, with the address to fill in": Example(
         "brokerName = broker-a\nbrokerId = 0 # 0表示 Master\nbrokerIP1 = 宿主机 IP\n"

@@ -33,7 +33,7 @@ def test_every_name_of_every_release_is_classified_once() -> None:
         ("aclEnable", "true", "access control"),
         ("authenticationEnabled", "on", "access control"),
         ("duplicationEnable", "true", "replication by its clients"),
-        ("enableControllerMode", "TRUE", "replication by a controller"),
+        ("enableControllerInNamesrv", "TRUE", "a controller beside the name server"),
         ("enableDLegerCommitLog", " true ", "replication by DLedger"),
         ("storeType", "defaultRocksDB", "queues in RocksDB"),
         ("messageStorePlugIn", "org.example.Store", "a store of another kind"),

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from sprocket.base.errors import InvalidParameter
+from sprocket.base.config_files import ConfigFile, load
+from sprocket.base.errors import ConfigError, InvalidParameter
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.settings import BrokerSettings
 from sprocket.store.config import StoreConfig
@@ -41,7 +42,7 @@ def test_a_value_that_a_setting_has_is_no_change() -> None:
         ("longPollingEnable=perhaps", "longPollingEnable takes true or false"),
         ("deleteWhen=25", "25"),
         ("fileReservdTime=24", "did you mean 'fileReservedTime'"),
-        ("brokerElectionPriority=1", "RocketMQ's and has no effect here"),
+        ("asyncLearner=true", "RocketMQ's and has no effect here"),
         ("broker.filter_secret=x", "filter_secret cannot"),
     ],
 )
@@ -60,3 +61,26 @@ def test_all_settings_are_listed_under_rocketmqs_names() -> None:
         assert line in lines
     assert "namesrvAddr=n:1;m:2" in lines
     assert "brokerIP1=" in lines
+
+
+@pytest.mark.parametrize(
+    ("lines", "role"),
+    [
+        ("brokerRole=SLAVE", "SYNC_MASTER"),
+        ("brokerRole=SYNC_MASTER", "SYNC_MASTER"),
+        ("brokerRole=ASYNC_MASTER", "ASYNC_MASTER"),
+        ("allAckInSyncStateSet=true", "SYNC_MASTER"),
+        ("brokerId=-1", "ASYNC_MASTER"),
+    ],
+)
+def test_a_file_for_controller_mode_says_how_the_broker_acknowledges(lines: str, role: str) -> None:
+    text = f"enableControllerMode=true\ncontrollerAddr=a:9878;b:9878\n{lines}\n"
+    loaded = load([BrokerConfig], file=ConfigFile("a.conf", text)).of(BrokerConfig)
+    assert loaded.elector_place == "controller://a:9878;b:9878"
+    assert loaded.leading_role == role
+
+
+def test_a_broker_shows_that_it_lives_more_often_than_it_is_replaced() -> None:
+    text = "enableControllerMode=true\ncontrollerAddr=a:9878\nbrokerHeartbeatInterval=6000\n"
+    with pytest.raises(ConfigError, match="controllerHeartBeatTimeoutMills"):
+        load([BrokerConfig], file=ConfigFile("a.conf", text))

@@ -35,15 +35,17 @@ pytestmark = [
     ),
 ]
 
-#: Commands that only show something, and those that no server sees.
+#: Commands that only show something, and those that no server sees, or that need a group.
 READS = {
-    "cluster", "topic list", "topic route", "topic status", "topic volume", "group list",
+    "cluster status", "cluster members",
+    "topic list", "topic route", "topic status", "topic volume", "group list",
     "group lag", "group show", "group members", "group running", "group producers",
     "message waiting", "message find", "message show", "deadletters list", "filter check",
     "filter list", "config show", "config reference", "config check", "config get",
 }  # fmt: skip
 ELSEWHERE = {
     "standalone", "nameserver", "broker", "store verify", "store dump", "store repair",
+    "cluster elect",
     *(each for each in commands(typer.main.get_command(app)) if each.startswith("pipeline ")),
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ EVERY = LOADED + IN_PROGRAMS
 #: What a number counts, where its name says it without a unit.
 COUNTED = re.compile(
     r"_(ms|bytes|hours|seconds|percent|max|port|level|batch|workers|slots|entries|queues|pages)$"
-    r"|^(ms|port|id|permission|retries|concurrency|processes|copies|copies_min)$"
+    r"|^(ms|port|id|permission|election_priority|retries|concurrency|processes|copies|copies_min)$"
     r"|_bytes_|_count_|_seconds_|_checks_|_hours_"
 )
 
@@ -35,7 +35,7 @@ def another(each: Declared) -> Any:
         bool: (not each.default,),
         int: (about.minimum, about.maximum, 7, 2020, 60_000, 1 << 20),
         float: (0.5,),
-        str: ("a", "10.0.0.7", "/tmp/a", "05", "1s 2s", "10.0.0.7:10912"),
+        str: ("a", "10.0.0.7", "/tmp/a", "05", "1s 2s", "10.0.0.7:10912", "etcd://10.0.0.7:2379"),
         tuple: (("10.0.0.7",), ("a:1",), ("/tmp/a",)),
     }[each.type]
     return next(
@@ -74,7 +74,15 @@ def test_a_value_out_of_bounds_is_refused_by_name(kind: type, each: Declared) ->
 
 
 #: Settings that no other value than the default may have, or not by themselves.
-BOUND = {"broker.id", "client.access_key", "client.secret_key", "client.security_token"}
+BOUND = {
+    "broker.id",
+    "broker.controller_mode",
+    "broker.elector_cert",
+    "broker.elector_key",
+    "client.access_key",
+    "client.secret_key",
+    "client.security_token",
+}
 FREE = [(kind, each) for kind, each in LOADED if each.key not in BOUND]
 
 

@@ -1,4 +1,4 @@
-"""`sprocket topic` and `sprocket cluster`."""
+"""`sprocket topic`."""
 
 from __future__ import annotations
 
@@ -89,13 +89,3 @@ def test_a_name_that_cannot_be_is_one_line(node: str) -> None:
     outcome = topic(node, "create", "a.b")
     assert outcome.code == 2
     assert outcome.err.count("\n") == 1
-
-
-def test_the_cluster_is_shown(node: str) -> None:
-    outcome = sprocket("cluster", NAMESRV_ADDR=node)
-    assert outcome.lines[0].split() == [
-        "cluster", "broker", "number", "address", "reachable", "version",
-    ]  # fmt: skip
-    assert outcome.lines[1].split()[:3] == ["DefaultCluster", "broker-a", "0"]
-    (process,) = map(json.loads, sprocket("cluster", "--json", "--nameserver", node).lines)
-    assert process["is_reachable"] is True

@@ -222,13 +222,31 @@ def test_a_refusal_that_others_would_repeat_is_raised_at_once() -> None:
     play(main)
 
 
-def test_a_send_with_a_key_is_not_repeated_elsewhere() -> None:
+def test_a_send_with_a_key_is_repeated_at_its_own_queue_only() -> None:
     async def main() -> None:
-        async with FakeBroker({"t": 1}) as broker, producer_of(broker) as producer:
+        async with FakeBroker({"t": 1}, "broker-a") as a, FakeBroker({"t": 1}, "broker-b") as b:
+            a.others = {"broker-b": b.address}
+            async with producer_of(a) as producer:
+                failures = iter([2, 14])
+                b.refuse = lambda command, peer: (
+                    next(failures, None) if command.code == SendMessageV2.code else None
+                )
+                sent = await producer.send(Message("t", b"x"), queue=queue_of("t", 0, "broker-b"))
+                assert sent.queue_offset == 0
+                assert (a.count(SendMessageV2), b.count(SendMessageV2)) == (0, 3)
+
+    play(main)
+
+
+def test_without_retries_nothing_is_repeated() -> None:
+    async def main() -> None:
+        config = ProducerConfig(retries=0)
+        async with FakeBroker({"t": 1}) as broker, producer_of(broker, config) as producer:
             broker.refuse = lambda command, peer: 2 if command.code == SendMessageV2.code else None
-            with pytest.raises(SendFailed):
-                await producer.send(Message("t", b"x"), key="k")
-            assert broker.count(SendMessageV2) == 1
+            for choice in ({}, {"key": "k"}):
+                with pytest.raises(SendFailed):
+                    await producer.send(Message("t", b"x"), **choice)  # type: ignore[arg-type]
+            assert broker.count(SendMessageV2) == 2
 
     play(main)
 

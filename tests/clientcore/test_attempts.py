@@ -7,15 +7,19 @@ import pytest
 from sprocket.base.backoff import pauses
 from sprocket.base.errors import (
     CallTimeout,
+    ConnectFailed,
     ConnectionLost,
     NoPermission,
     RouteNotFound,
+    ServiceNotAvailable,
+    SlaveNotAvailable,
     SprocketError,
     SystemBusy,
+    SystemFailure,
     TopicNotFound,
     UsageError,
 )
-from sprocket.clientcore.attempts import Attempts, may_pass
+from sprocket.clientcore.attempts import Attempts, is_refusal, may_pass
 
 
 def growing() -> Iterator[float]:
@@ -58,3 +62,32 @@ def test_a_search_for_a_broker_that_failed_is_not_repeated_at_once() -> None:
     attempts.another(RouteNotFound())
     assert attempts.pause() == 1.0
     assert attempts.pause("a") == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ConnectFailed(), True),
+        (SystemBusy("[REJECTREQUEST]system busy, start flow control for a while"), True),
+        (ServiceNotAvailable(), True),
+        (SlaveNotAvailable("Slave Broker can not end transaction"), True),
+        (SystemFailure("in-sync replicas not enough"), True),
+        (SystemFailure("something else"), False),
+        (ConnectionLost(), False),
+        (CallTimeout(), False),
+        (TopicNotFound(), False),
+    ],
+)
+def test_a_refusal_is_what_was_certainly_not_carried_out(
+    error: SprocketError, expected: bool
+) -> None:
+    assert is_refusal(error) is expected
+
+
+def test_with_a_deadline_refusals_do_not_count_unless_nothing_may_be_repeated() -> None:
+    attempts = Attempts(1, growing(), has_deadline=True)
+    assert all(attempts.another(SystemBusy(), "a") for _ in range(9))
+    assert attempts.another(ConnectionLost(), "a")
+    assert not attempts.another(ConnectionLost(), "a")
+    assert attempts.pause("a") == 1.0
+    assert not Attempts(0, growing(), has_deadline=True).another(SystemBusy(), "a")

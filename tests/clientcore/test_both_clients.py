@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import RouteNotFound, TopicNotFound
-from sprocket.client.sending.sender import fixed_queue
+from sprocket.client.sending.fixed_queue import fixed_queue
 from sprocket.client.session.routes import RouteCache
 from sprocket.clientcore.routes import TopicRoute
 from sprocket.message.message import Message

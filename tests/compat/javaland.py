@@ -434,6 +434,35 @@ class JavaNameServer(JavaServer):
         self.settings = {**fixed, **(settings or {})}
 
 
+class JavaController(JavaServer):
+    """RocketMQ's controller: the only one of its cluster, unless ``peers`` names more."""
+
+    main = "org.apache.rocketmq.controller.ControllerStartup"
+
+    def __init__(
+        self,
+        work: Path,
+        *,
+        name: str = "controller",
+        port: int | None = None,
+        peers: Mapping[str, int] | None = None,
+        settings: Settings | None = None,
+        jvm: Sequence[str] = (),
+    ) -> None:
+        """Describe a controller; ``peers`` are the ports of all by name, its own included."""
+        peers = peers or {"n0": port or free_port()}
+        me = name if name in peers else next(iter(peers))
+        super().__init__(name, work, peers[me], ("-Xmx256m", *jvm))
+        fixed = {
+            "controllerDLegerGroup": "group1",
+            "controllerDLegerPeers": ";".join(f"{k}-{HOST}:{v}" for k, v in peers.items()),
+            "controllerDLegerSelfId": me,
+            "controllerStorePath": self.work / "store",
+            "mappedFileSize": 4 * 1024 * 1024,
+        }
+        self.settings = {**fixed, **(settings or {})}
+
+
 class JavaBroker(JavaServer):
     """A Java broker. After ``stop()`` or ``kill()``, ``start()`` opens the same ``store`` again."""
 

@@ -127,16 +127,17 @@ class SprocketNode(SprocketProcess):
 class SprocketNameServer(SprocketProcess):
     """A name server alone."""
 
-    def __init__(self, work: Path) -> None:
-        """Describe one."""
+    def __init__(self, work: Path, *, settings: Settings | None = None) -> None:
+        """Describe one; ``settings`` are ``part.name``s."""
         super().__init__("sprocket-name-server", work)
+        self.settings = settings or {}
         self.port = free_port()
         self.address = f"{HOST}:{self.port}"
 
     @property
     def command(self) -> list[str]:
         """Words of the command line behind ``sprocket``."""
-        return ["nameserver", "--port", str(self.port)]
+        return ["nameserver", "--port", str(self.port), *_set(self.settings)]
 
 
 class SprocketBroker(SprocketProcess):

@@ -8,10 +8,21 @@ from random import Random
 import pytest
 
 from sprocket import Message, Producer
+from sprocket.base.deadline import Deadline
 from sprocket.client.config import ProducerConfig
 from sprocket.client.sending.sender import Sent
 from sprocket.clientcore.replies import SendStatus
-from tests.compat.javaland import JavaBroker, free_port, mqadmin, require_java, wait_until
+from sprocket.protocol.requests.offset import OffsetReply, QueryOffset
+from sprocket.remoting.pool import Pool
+from tests.compat.javaland import (
+    QUICK_REBALANCE,
+    JavaBroker,
+    JavaDriver,
+    free_port,
+    mqadmin,
+    require_java,
+    wait_until,
+)
 from tests.compat.sprocketland import SprocketBroker, SprocketNameServer
 from tests.support import PATIENT_MS, run
 
@@ -98,3 +109,53 @@ def test_our_slave_copies_a_java_masters_log(names: SprocketNameServer, tmp_path
             send(names, *range(1, 50))
             ours.start()
             until_equal(java.store, ours.store)
+
+
+def committed(broker: SprocketBroker) -> int:
+    """The sum of a group's offsets at one broker."""
+
+    async def main() -> int:
+        async with Pool() as pool:
+            found = 0
+            for number in range(8):
+                header = QueryOffset(
+                    consumer_group="g", topic=TOPIC, queue_id=number, set_zero_if_not_found=True
+                )
+                deadline = Deadline.after_ms(PATIENT_MS)
+                reply = await pool.call(broker.address, header, deadline=deadline)
+                found += reply.read(OffsetReply).offset if not reply.code else 0
+            return found
+
+    return run(main())
+
+
+@pytest.mark.parametrize("setting", ["slave_reads", "acting_master"])
+def test_a_java_consumer_reads_and_commits_at_our_slave_while_its_master_is_away(
+    setting: str, tmp_path: Path
+) -> None:
+    require_java()
+    names = SprocketNameServer(tmp_path, settings={"nameserver.acting_masters": "true"})
+    settings = {f"broker.{setting}": "true", "broker.registration_ms": 2_000}
+    ours = SprocketBroker(tmp_path, names.address, name=BROKER, settings=settings)
+    as_slave = {**settings, "broker.role": "SLAVE", "broker.id": 1}
+    slave = SprocketBroker(tmp_path / "slave", names.address, name=BROKER, settings=as_slave)
+    driver = JavaDriver(work=tmp_path / "driver", properties=QUICK_REBALANCE)
+    consumer = {
+        "name": "c", "group": "g", "namesrv": names.address, "topic": TOPIC, "from": "first",
+    }  # fmt: skip
+    with names, ours, slave, driver:
+        send(names, *range(1, 41))
+        until_equal(ours.store, slave.store)
+        ours.kill()
+        driver.call("consumer.start", **consumer)
+        driver.wait_messages(40)
+        wait_until(lambda: committed(slave) == 40)
+        if setting == "acting_master":  # nobody is there who could commit at the master
+            driver.call("consumer.stop", name="c")
+        ours.start()
+        wait_until(lambda: committed(ours) == 40)
+        if setting == "acting_master":
+            driver.call("consumer.start", **consumer)
+        send(names, *range(41, 51))
+        consumed = driver.wait_messages(50)
+        assert sorted(len(each["body"]) for each in consumed) == list(range(1, 51))

@@ -51,7 +51,7 @@ def test_there_is_a_limit_of_filters(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_removal_takes_one_version_or_all() -> None:
     changes: list[int] = []
-    table = Uploads(lambda: changes.append(1))
+    table = Uploads(lambda key: changes.append(1))
     for number in range(3):
         table.put(version(number))
     assert table.remove(("g", "t", "f"), f"{1:016x}") == [version(1)]

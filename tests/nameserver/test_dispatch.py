@@ -421,3 +421,57 @@ def test_any_request_gets_an_answer(code: int, fields: dict[str, str], body: byt
     assert isinstance(desk.take(Command(code, body=body, source=fields)), Reply)
     desk.routes.validate()
     desk.settings.validate()
+
+
+def told(reply: Reply) -> dict[int, str]:
+    return Route.decode(bytes(reply.body)).broker_datas[0].broker_addrs
+
+
+def test_a_slave_is_shown_as_master_where_that_is_switched_on_and_only_reading_is_allowed() -> None:
+    for is_supported, is_allowed in [(True, True), (False, True), (True, False)]:
+        desk = Desk(NameServerConfig(acting_masters=is_supported))
+        members = "rmq_sys_SYNC_BROKER_MEMBER_a"
+        for number, port in [(0, 1), (2, 3), (1, 2)]:
+            topics = ("orders", members)
+            desk.register("a", number, *topics, port=port, enable_acting_master=is_allowed)
+        before = {0: "10.0.0.1:1", 1: "10.0.0.1:2", 2: "10.0.0.1:3"}
+        assert told(desk.ask(route.RouteOfTopic(topic="orders"))) == before
+        desk.ask(
+            route.UnregisterBroker(
+                broker_name="a", broker_addr="10.0.0.1:1", cluster_name="cluster", broker_id=0
+            ),
+            link="a0",
+        )
+        slaves = {1: "10.0.0.1:2", 2: "10.0.0.1:3"}
+        acting = {0: "10.0.0.1:2", 2: "10.0.0.1:3"} if is_supported and is_allowed else slaves
+        found = desk.ask(route.RouteOfTopic(topic="orders"))
+        assert told(found) == acting
+        assert Route.decode(bytes(found.body)).queue_datas[0].perm == (4 if is_allowed else 6)
+        assert told(desk.ask(route.RouteOfTopic(topic=members))) == slaves
+        body = BrokerMembersBody.decode(
+            bytes(desk.ask(route.BrokerMembers(cluster_name="cluster", broker_name="a")).body)
+        )
+        assert body.broker_member_group.broker_addrs == slaves
+
+
+def test_a_former_master_is_told_that_another_one_is_there_since() -> None:
+    desk = Desk()
+    for port, epoch in [(1, 1), (2, 2), (1, 1)]:
+        body = registration.encode(
+            RegisterBody(
+                topics=TopicTable(
+                    DataVersion(counter=1, timestamp=5, state_version=epoch),
+                    topic_config_table={"orders": TopicConfig(topic_name="orders")},
+                )
+            )
+        )
+        header = route.RegisterBroker(
+            broker_name="a",
+            broker_addr=f"10.0.0.1:{port}",
+            cluster_name="cluster",
+            broker_id=0,
+            body_crc32=body_crc(body),
+        )
+        reply = desk.ask(header, body, link=f"at {port}")
+    assert (reply.code, reply.remark) == (0, "not registered: 10.0.0.1:2 is a 0 since")
+    assert told(desk.ask(route.RouteOfTopic(topic="orders"))) == {0: "10.0.0.1:2"}

@@ -13,9 +13,12 @@ from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.nameserver import NameServer
 from sprocket.protocol import registration
 from sprocket.protocol.bodies import RegisterBody, Route, TopicConfig, TopicTable
-from sprocket.protocol.command import Command, Header
+from sprocket.protocol.command import Command, Header, Reply
 from sprocket.protocol.requests import route
+from sprocket.remoting.endpoints import one_by_one
 from sprocket.remoting.pool import Pool
+from sprocket.remoting.server import Server
+from sprocket.remoting.transport import Peer
 from tests.support import run
 
 
@@ -25,7 +28,7 @@ def ask(pool: Pool, server: NameServer, header: Header, body: bytes = b"") -> as
     )
 
 
-async def register(pool: Pool, server: NameServer, **more: int) -> None:
+async def register(pool: Pool, server: NameServer, **more: int | str) -> None:
     topics = {"orders": TopicConfig(topic_name="orders")}
     body = registration.encode(RegisterBody(topics=TopicTable(topic_config_table=topics)))
     header = route.RegisterBroker(
@@ -145,3 +148,45 @@ def test_an_ipv6_address_is_served() -> None:
                 await ask(pool, server, route.RouteOfTopic(topic="orders"))
 
     run(story())
+
+
+def test_slaves_are_notified_of_the_smallest_number_where_that_is_switched_on() -> None:
+    async def story(is_on: bool) -> None:
+        told: list[route.SmallestNumberChanged] = []
+        heard = asyncio.Event()
+
+        def take(command: Command, peer: Peer) -> Reply:
+            told.append(command.read(route.SmallestNumberChanged))
+            heard.set()
+            return Reply()
+
+        config = NameServerConfig(port=0, notify_smallest=is_on)
+        async with (
+            Server(one_by_one(take), host="127.0.0.1") as slave,
+            NameServer(config) as server,
+            Pool() as pool,
+        ):
+            async with Pool() as master:
+                await register(master, server, enable_acting_master=True)
+                await register(
+                    pool, server, broker_id=1, broker_addr=slave.address, enable_acting_master=True
+                )
+            if is_on:
+                await heard.wait()
+                assert told[0].min_broker_id == 1
+                assert told[0].min_broker_addr == slave.address
+                assert told[0].offline_broker_addr == "10.0.0.1:1"
+            else:
+                await until_gone_from(pool, server, "10.0.0.1:1")
+                assert not told
+
+    run(story(True))
+    run(story(False))
+
+
+async def until_gone_from(pool: Pool, server: NameServer, address: str) -> None:
+    """Returns when an address is gone from the route of `orders`."""
+    while True:
+        reply = await ask(pool, server, route.RouteOfTopic(topic="orders"))
+        if address not in Route.decode(reply.body).broker_datas[0].broker_addrs.values():
+            return

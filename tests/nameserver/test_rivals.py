@@ -6,8 +6,9 @@ import logging
 
 import pytest
 
+from sprocket.nameserver.instances import BrokerInfo
 from sprocket.nameserver.rivals import Rivals
-from sprocket.nameserver.routes import BrokerInfo, RouteTable
+from sprocket.nameserver.routes import RouteTable
 
 PAUSE_MS = 30_000
 

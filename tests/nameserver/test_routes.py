@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from sprocket.base.errors import SystemFailure
-from sprocket.nameserver.routes import BrokerInfo, BrokerQueues, RouteTable, Version
+from sprocket.nameserver.instances import BrokerInfo, BrokerQueues, SmallestChange, Version
+from sprocket.nameserver.routes import RouteTable, Superseded
 from tests.support import calls_of
 
 FOUR = BrokerQueues(4, 4, 6)
@@ -154,6 +156,77 @@ def test_a_master_with_a_new_address_replaces_the_old() -> None:
     assert broker.addresses == {0: "10.0.0.1:9"}
 
 
+def addresses(routes: RouteTable) -> dict[int, str]:
+    broker = routes.broker("a")
+    assert broker is not None
+    return broker.addresses
+
+
+def test_a_number_moves_to_another_address_in_a_newer_epoch_and_never_back() -> None:
+    routes = RouteTable(expiry_ms=1_000)
+    old, new = said(port=1, version=Version(3, 1, 1)), said(port=2, version=Version(4, 1, 1))
+    routes.register(old, "old", 0)
+    routes.register(said(number=2, port=2, version=Version(3, 1, 1)), "new", 0)
+    routes.register(new, "new", 10)
+    assert addresses(routes) == {0: "10.0.0.1:2"}
+    with pytest.raises(Superseded, match=r"10\.0\.0\.1:2 is a 0"):
+        routes.register(old, "old", 20)
+    assert not routes.unregister("a", 0, "10.0.0.1:1")
+    assert routes.closed("old") == []
+    assert addresses(routes) == {0: "10.0.0.1:2"}
+    routes.register(said(number=1, port=1, version=Version(4, 1, 1)), "old", 30)
+    assert addresses(routes) == {0: "10.0.0.1:2", 1: "10.0.0.1:1"}
+    routes.expire(5_000)
+    routes.register(old, "old", 5_000)
+    assert addresses(routes) == {0: "10.0.0.1:1"}, "nobody else is there"
+    routes.validate()
+
+
+def test_a_master_at_another_address_brings_its_topics_though_the_version_is_known() -> None:
+    routes = RouteTable()
+    version = Version(0, 1, 1)
+    routes.register(said(port=1, version=version), "old", 0)
+    routes.set_permission("a", lambda old: 4)
+    routes.register(said(port=2, version=version), "new", 1)
+    assert permission(routes, "orders") == 6
+
+
+def test_a_slave_of_5x_brings_topics_while_there_is_no_master() -> None:
+    routes = RouteTable()
+    routes.register(said(number=2, port=3, acting_master=False), "two", 0)
+    routes.register(said(number=1, port=2, acting_master=False, topics={"t": FOUR}), "one", 0)
+    assert routes.topics() == ["TBW102", "orders", "t"]
+    assert permission(routes, "t") == 6
+    less = {"orders": BrokerQueues(1, 1, 6)}
+    routes.register(said(number=1, port=2, acting_master=False, topics=less), "one", 1)
+    assert routes.route_of("orders").queues["a"] == FOUR  # type: ignore[union-attr]
+    routes.register(said(), "master", 2)
+    routes.register(said(number=1, port=2, acting_master=False, topics={"x": FOUR}), "one", 3)
+    assert "x" not in routes.topics()
+
+
+def test_a_broker_whose_slave_acts_as_master_can_only_be_read() -> None:
+    changes: list[SmallestChange] = []
+    routes = RouteTable(on_smallest=changes.append)
+    routes.register(said(acting_master=True), "master", 0)
+    for number in (2, 1):
+        topics = {**TWO_TOPICS, "only here": FOUR}
+        one = said(number=number, port=number + 1, acting_master=True, topics=topics)
+        routes.register(one, f"slave {number}", 0)
+    assert changes == []
+    routes.closed("master")
+    assert permission(routes, "orders") == 4
+    slaves = ("10.0.0.1:2", "10.0.0.1:3")
+    assert changes.pop() == SmallestChange("a", 1, slaves[0], None, "10.0.0.1:1", slaves)
+    routes.register(one, "slave 1", 1)
+    assert permission(routes, "only here") == 4
+    routes.register(said(acting_master=True), "master", 2)
+    assert permission(routes, "orders") == 6
+    assert changes.pop() == SmallestChange("a", 0, "10.0.0.1:1", "10.0.0.1:1001", None, slaves)
+    routes.closed("slave 2")
+    assert changes == []
+
+
 def test_an_operator_s_permission_stands_until_the_broker_s_topics_change() -> None:
     routes = RouteTable()
     routes.register(said(version=Version(0, 1, 1)), "link", 0)
@@ -258,8 +331,14 @@ _numbers = some.integers(0, 2)
 _ports = some.integers(1, 4)
 _links = some.sampled_from(["x", "y", "z"])
 _topics = some.dictionaries(some.sampled_from(["t", "u", "v"]), some.just(FOUR), max_size=3)
+_more = some.fixed_dictionaries(
+    {
+        "acting_master": some.sampled_from([None, False, True]),
+        "version": some.builds(Version, some.integers(0, 2), some.just(1), some.integers(1, 3)),
+    }
+)
 _events = some.one_of(
-    some.tuples(some.just("register"), _brokers, _numbers, _ports, _links, _topics),
+    some.tuples(some.just("register"), _brokers, _numbers, _ports, _links, _topics, _more),
     some.tuples(some.just("unregister"), _brokers, _numbers, _ports),
     some.tuples(some.just("closed"), _links),
     some.tuples(some.just("wait"), some.integers(0, 200)),
@@ -274,8 +353,10 @@ def test_the_table_stays_whole_whatever_happens(events: list[tuple[Any, ...]]) -
     for kind, *values in events:
         match kind:
             case "register":
-                broker, number, port, link, topics = values
-                routes.register(said(broker, number, port, topics=topics), link, now)
+                broker, number, port, link, topics, more = values
+                info = said(broker, number, port, topics=topics, **more)
+                with contextlib.suppress(Superseded):
+                    routes.register(info, link, now)
             case "unregister":
                 broker, number, port = values
                 routes.unregister(broker, number, f"10.0.0.1:{port}")

@@ -17,6 +17,7 @@ from sprocket.base.watermark import Watermark
 from sprocket.replication.copies import Copies, CopyRules
 from sprocket.replication.frames import Frame, FrameDecoder
 from sprocket.replication.master import Master
+from sprocket.replication.master_forms import PlainForm
 from sprocket.replication.rules import StreamRules
 from sprocket.replication.stream_start import FreshStart
 from sprocket.store.config import StoreConfig
@@ -78,6 +79,10 @@ class Served:
     replicated: Watermark
     asked: list[int]
 
+    def know(self, registered: dict[str, int] | None) -> None:
+        self.copies.know(registered, {link.host for link in self.master.links.values()})
+        self.master.recount()
+
 
 @asynccontextmanager
 async def serving(
@@ -93,7 +98,7 @@ async def serving(
 
     master = Master(
         store,
-        copies,
+        PlainForm(copies),
         replicated=replicated,
         readable=Watermark(),
         sendable=store.replica.appended,
@@ -213,7 +218,7 @@ def test_a_later_report_beyond_the_log_counts_for_nothing_and_ends_the_link(repo
 def test_what_enough_slaves_report_is_replicated() -> None:
     async def test() -> None:
         async with serving(copy_rules=CopyRules(3)) as served:
-            served.master.know_slaves({"127.0.0.1": 2})
+            served.know({"127.0.0.1": 2})
             slaves = [await RawSlave.connected(2048) for _ in range(2)]
             await slaves[0].read()
             assert served.replicated.value == 2048
@@ -236,17 +241,17 @@ def test_who_is_registered_nowhere_gets_the_log_and_counts_for_nothing(
 ) -> None:
     async def test() -> None:
         async with serving() as served:
-            served.master.know_slaves({"10.9.9.9": 1})
+            served.know({"10.9.9.9": 1})
             assert served.asked == [0]
             stranger = await RawSlave.connected(2048)
             await stranger.read()
             assert served.asked == [1]
-            served.master.know_slaves({"10.9.9.9": 1})
+            served.know({"10.9.9.9": 1})
             stranger.report(served.store.log_end)
             await stranger.read()
             assert stranger.log
             assert served.replicated.value == 0
-            served.master.know_slaves({"127.0.0.1": 1})
+            served.know({"127.0.0.1": 1})
             assert served.replicated.value == served.store.log_end
 
     with caplog.at_level(logging.WARNING):
@@ -259,7 +264,7 @@ def test_strangers_cannot_keep_a_slave_out(monkeypatch: pytest.MonkeyPatch) -> N
 
     async def test() -> None:
         async with serving() as served:
-            served.master.know_slaves({"10.9.9.9": 1})
+            served.know({"10.9.9.9": 1})
             strangers = [await RawSlave.connected(2048) for _ in range(4)]
             await strangers[3].read()
             assert strangers[3].is_closed
@@ -320,7 +325,7 @@ def test_the_recorded_log_of_a_java_master_is_sent_as_java_sent_it() -> None:
         store.replica.copy().append(0, log)
         async with Master(
             store,
-            Copies(CopyRules(2)),
+            PlainForm(Copies(CopyRules(2))),
             replicated=Watermark(),
             readable=Watermark(),
             sendable=store.replica.appended,

@@ -165,8 +165,7 @@ def takes_nothing(patch: pytest.MonkeyPatch) -> None:
     async def refused(self: MessageSender, *args: object) -> None:
         raise SystemBusy("later, perhaps")
 
-    for name in ("send", "send_to"):
-        patch.setattr(MessageSender, name, refused)
+    patch.setattr(MessageSender, "send", refused)
 
 
 def takes_for_ever_to_start(patch: pytest.MonkeyPatch) -> None:

@@ -5,18 +5,20 @@
     │   ├── ConfigError       a setting is unknown, ill-typed or out of bounds
     │   ├── ClosedError       the object is closed, or not started yet
     │   ├── UnreadQueues      a change would hide messages (admin.topic_changes)
-    │   └── QueueNotFound     the route of a topic has no such queue (client.sending.sender)
+    │   └── QueueNotFound     the route of a topic has no such queue (client.sending.fixed_queue)
     ├── ProtocolError
     │   ├── LocalProtocolError    we were about to break the wire format
     │   └── RemoteProtocolError   the peer broke it
     ├── TransportError        no server replied
     │   ├── ConnectFailed     no connection could be made
     │   ├── ConnectionLost    it broke before the reply arrived
+    │   │   └── StreamEnded   the connection to a master (replication.master_link)
     │   └── CallTimeout       no reply in time
     ├── ReplyError            the server replied with an error (has `.code` and `.remark`)
     │   ├── one class per code worth catching: `TopicNotFound`, `NoPermission`, …
     │   │   ├── Forbidden     below NoPermission: reading is forbidden (broker.tables.access)
-    │   │   └── SqlInvalid    below SubscriptionInvalid and UsageError (filter.sql92_terms)
+    │   │   ├── SqlInvalid    below SubscriptionInvalid and UsageError (filter.sql92_terms)
+    │   │   └── Superseded    below SystemFailure: a broker is another's now (nameserver.routes)
     ├── RouteNotFound         no broker is known for a topic
     ├── BrokersFailed         something is done at some brokers only (admin.caller)
     ├── SendFailed            every attempt of a send failed (chained to the last)
@@ -30,7 +32,10 @@
     │   ├── CopyMismatch      a master's bytes do not continue this log (store.writing.replica_log)
     │   └── IllegalDraft      a message cannot be stored as it is (store.log.drafts)
     ├── ElectionRefused       a group changed, or its rules forbid it (election.elector)
+    │   └── ControllerRefused RocketMQ's controller refuses it (election.controller_calls)
     ├── ElectorUnavailable    nobody says who leads a group (election.elector)
+    ├── LeaseGone             a key is to be bound to a lease that ended (election.leased_keys)
+    ├── LogsDiffer            a copy has what its master has not (replication.slave_forms)
     ├── ProcessLost           a filter's process ended (filterserver.process)
     ├── NotConfined           a filter's process cannot be shut in (filterserver.process)
     ├── ReadFailed            Spark: messages to read are gone (spark.options.loss)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from sprocket.base import setting_forms as forms
 from sprocket.base.config import Conflict, setting
-from sprocket.broker.pop_config import PopConfig
+from sprocket.broker.elector_config import ElectorConfig
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerConfig(PopConfig):
+class BrokerConfig(ElectorConfig):
     """Settings of a broker. Times in milliseconds, sizes in bytes."""
 
     cluster: str = setting(
@@ -315,7 +315,18 @@ class BrokerConfig(PopConfig):
                 f"(brokerIP1) is the one address that clients connect to, not "
                 f"{self.advertised_host!r}, which is every address",
             )
-        yield from self.role_conflicts()
+        yield from self.copies_conflicts()
+        if self.elector_place is None:
+            yield from self.role_conflicts()
+        else:
+            yield from self.elector_conflicts()
+        for name in ("cluster", "name"):
+            if self.elector_place and "#" in getattr(self, name):
+                yield Conflict(
+                    (name, "elector"),
+                    f"is {getattr(self, name)!r}: with an elector, names of a cluster and its "
+                    "brokers have no # in them",
+                )
 
     def remarks(self) -> Iterator[str]:
         """What whoever starts the broker should know."""

@@ -8,9 +8,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sprocket.base.ports import Clock, Disk, Entropy
+from sprocket.broker.members.acting import ActingMaster
+from sprocket.broker.members.copied_tables import CopiedTables
+from sprocket.broker.members.followers import Followers
 from sprocket.broker.members.membership import MembershipRequests
 from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication
+from sprocket.broker.members.state_copy import StateCopy
 from sprocket.broker.operate.figures import BrokerFigures
 from sprocket.broker.pop.parts import PopParts
 from sprocket.broker.reading.pull import PullRequests
@@ -27,14 +31,18 @@ from sprocket.broker.sending.transactions import (
 )
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.access import ReadAccess
+from sprocket.broker.tables.changes import FILTERS, GROUPS, TOPICS
 from sprocket.broker.tables.files import StateFiles
 from sprocket.broker.tables.tables import Tables
 from sprocket.delay.levels.deliver import LevelDelivery
 from sprocket.delay.levels.levels import DelayLevels
+from sprocket.delay.timers.following import TimerFollowing
 from sprocket.delay.timers.shape import shapes
 from sprocket.delay.timers.timed_delivery import TimedDelivery
 from sprocket.delay.timers.timers import Timers
+from sprocket.filterserver.uploads import Key, key_text
 from sprocket.message.ids import UniqueIds
+from sprocket.protocol.bodies import TimerState
 from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store
 from sprocket.transaction.check import CheckRules
@@ -75,6 +83,7 @@ class BrokerParts:
         store: the opened store.
         pool: connections to the name servers.
         replication: how the log is copied, which needs nothing of these parts.
+        number: under which the broker registers at first.
     """
 
     # The lines are in the order of dependencies: ingress needs the timers, settlement and delivery
@@ -89,9 +98,11 @@ class BrokerParts:
         place: Location,
         pool: Pool,
         replication: Replication,
+        number: int,
     ) -> None:
         clock, host = world.clock, place.packed
         self.replication, self.pool = replication, pool
+        self.followers = _followers(settings, replication, world.entropy)
         self._store, self._queue_count = store, 0
         tables = self.tables = self._tables(settings, clock, levels)
         self.files = StateFiles(tables, store, world.disk, place.root)
@@ -102,8 +113,10 @@ class BrokerParts:
             settings=settings,
             address=place.address,
             ha_address=place.ha_address,
-            on_master=replication.master.learn,
+            on_master=replication.learn_master,
+            number=number,
         )
+        self.acting = self._acting(pool, settings, place)
         self.delay_rules = DelayRules.of(settings, levels)
         self.ingress = Ingress(
             store,
@@ -111,24 +124,20 @@ class BrokerParts:
             settings=settings,
             topics=tables.topics,
             volumes=tables.volumes,
-            clock=world.clock,
+            clock=clock,
             ledger=tables.ledger,
             timers=self.timers,
-            check_copies=replication.check_copies if replication.is_waiting else None,
+            check_role=replication.role_check(),
         )
         self.settlement = self._settlement(store, clock=clock, host=host)
         self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
         self.delivery = self._delivery(store, levels, clock=clock)
         self.timed_delivery = self._timed_delivery(store, settings, clock=clock)
-        self.membership = MembershipRequests(
-            tables.clients,
-            topics=tables.topics,
-            groups=tables.groups,
-            settings=settings,
-            clock=world.clock,
-        )
+        self.membership = self._membership(settings, clock)
         self.pulls = self._pulls(store, settings, world.memory_bytes)
         self.state = self._state(store, clock=clock)
+        self.timer_following = self._timer_following(settings)
+        self.state_copy = self._state_copy(store, pool, number)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
         self.pop = self._pop(store, settings, world=world, host=host)
@@ -138,7 +147,13 @@ class BrokerParts:
         count = self._store.replica.queue_count
         if count != self._queue_count:
             self._queue_count = count
-            self.tables.topics.add_missing(self._store.queues())
+            if self.tables.topics.add_missing(self._store.queues()):
+                self.state_copy.copy_soon()
+
+    def strange_slaves(self) -> int:
+        """How many slaves copy the log and do not ask for changes of the tables."""
+        sender = self.replication.sender
+        return 0 if sender is None else len(sender.links) - self.followers.count
 
     def _pulls(self, store: Store, settings: BrokerSettings, memory_bytes: int) -> PullRequests:
         """Endpoints of pulls."""
@@ -173,6 +188,7 @@ class BrokerParts:
             on_filters=self._filters_changed,
             on_pop_order=lambda: self.files.pop_orders.changed(),
             on_mode=lambda: self.files.request_modes.changed(),
+            journal=self.followers.journal,
         )
 
     def _pop(
@@ -219,6 +235,52 @@ class BrokerParts:
             save_ms=settings.store.timer_flush_interval_ms,
         )
 
+    def _membership(self, settings: BrokerSettings, clock: Clock) -> MembershipRequests:
+        """Endpoints of heartbeats."""
+        tables = self.tables
+        return MembershipRequests(
+            tables.clients,
+            topics=tables.topics,
+            groups=tables.groups,
+            settings=settings,
+            clock=clock,
+        )
+
+    def _state_copy(self, store: Store, pool: Pool, number: int) -> StateCopy:
+        """What a slave copies besides the log."""
+        return StateCopy(
+            pool,
+            store,
+            number=number,
+            master=self.replication.master,
+            copied=CopiedTables(self.tables, self.files, store),
+            leases=self.tables.lock_table,
+            on_timers=self._timers_are_at,
+        )
+
+    def _timer_following(self, settings: BrokerSettings) -> TimerFollowing | None:
+        """What keeps the timers of a slave as its master's; None if timers are off."""
+        if self.timers is None:
+            return None
+        return TimerFollowing(self.timers, save_ms=settings.config.delay_save_ms)
+
+    def _timers_are_at(self, state: TimerState) -> None:
+        if self.timer_following is not None:
+            self.timer_following.learn(state.slot_ms, state.delivered_from, state.queue_then)
+
+    def _acting(self, pool: Pool, settings: BrokerSettings, place: Location) -> ActingMaster:
+        """What a broker knows of the other processes of its name."""
+        return ActingMaster(
+            pool,
+            settings,
+            address=place.address,
+            ha_address=place.ha_address,
+            master=self.replication.master,
+            log_end=self._store.log_end,
+            is_slave=lambda: self.replication.is_slave,
+            register=self.registration.register_all,
+        )
+
     def _state(self, store: Store, *, clock: Clock) -> BrokerFigures:
         """Figures that the broker reports about itself."""
         timers = None
@@ -232,6 +294,7 @@ class BrokerParts:
             clock=clock,
             timers=timers,
             transactions=TransactionCounts(self.tables.ledger, self.settlement, self.check_loop),
+            of_group=self.replication.figures,
         )
 
     def _settlement(self, store: Store, *, clock: Clock, host: bytes) -> Settlement:
@@ -271,12 +334,23 @@ class BrokerParts:
     def _topic_changed(self, name: str) -> None:
         self.files.topics.changed()
         self.registration.changed(name)
+        self.followers.journal.record(TOPICS, name)
 
     def _group_changed(self, name: str) -> None:
         self.files.groups.changed()
+        self.followers.journal.record(GROUPS, name)
 
-    def _filters_changed(self) -> None:
+    def _filters_changed(self, key: Key) -> None:
         self.files.filters.changed()
+        self.followers.journal.record(FILTERS, key_text(key))
+
+
+def _followers(settings: BrokerSettings, replication: Replication, entropy: Entropy) -> Followers:
+    return Followers(
+        lambda: entropy.token(8).hex(),
+        is_known=replication.is_known,
+        timeout_ms=lambda: settings.config.slave_timeout_ms if replication.is_waiting else 0,
+    )
 
 
 def _ids(entropy: Entropy, place: Location) -> UniqueIds:

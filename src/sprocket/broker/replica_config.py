@@ -30,7 +30,12 @@ def _fresh_start(value: str) -> str | None:
 class ReplicaConfig:
     """Settings of replication. Times in milliseconds, sizes in bytes."""
 
-    id: int = setting(0, "0 for the master; above 0 for a slave.", rocketmq="brokerId", minimum=0)
+    id: int = setting(
+        0,
+        "0 for the master; above 0 for a slave; not used with an elector.",
+        rocketmq="brokerId",
+        minimum=-1,
+    )
     role: str = setting(
         "ASYNC_MASTER",
         "`SLAVE` copies a master of the same name; a master answers sends without waiting for "
@@ -111,6 +116,13 @@ class ReplicaConfig:
         rocketmq="haMaxGapNotInSync",
         minimum=1024,
     )
+    copies_behind_ms: int = setting(
+        15_000,
+        "In a group with an elector, a slave that has not caught up for so long is not in sync.",
+        rocketmq="haMaxTimeSlaveNotCatchup",
+        minimum=100,
+        maximum=3_600_000,
+    )
     slave_timeout_ms: int = setting(
         3_000,
         "With SYNC_MASTER, how long a send waits for slaves.",
@@ -121,6 +133,12 @@ class ReplicaConfig:
         False,
         "Whether consumers may read from slaves.",
         rocketmq="slaveReadEnable",
+    )
+    acting_master: bool = setting(
+        False,
+        "Whether the slave with the smallest number may be read as the master while there is none. "
+        "Name servers that allow it (nameserver.acting_masters) show it as the master.",
+        rocketmq="enableSlaveActingMaster",
     )
     memory_percent: int = setting(
         40,
@@ -142,15 +160,20 @@ class ReplicaConfig:
         return (self.copies_min or self.copies_wanted) if self.role == SYNC_MASTER else 1
 
     def role_conflicts(self) -> Iterator[Conflict]:
-        """What is wrong with role, number and copies together."""
-        if self.role == SLAVE and not self.id:
+        """What is wrong with role and number together, where nobody else decides them."""
+        if self.id < 0:
+            yield Conflict(("id",), f"(brokerId) is at least 0, not {self.id}")
+        elif self.role == SLAVE and not self.id:
             yield Conflict(("id", "role"), "(brokerId) of a slave (brokerRole=SLAVE) is above 0")
-        if self.role != SLAVE and self.id:
+        elif self.role != SLAVE and self.id:
             yield Conflict(
                 ("id", "role"),
                 f"(brokerId) is {self.id}: only a slave has a number above 0, and broker.role "
                 f"(brokerRole) is {self.role}",
             )
+
+    def copies_conflicts(self) -> Iterator[Conflict]:
+        """What is wrong with the numbers of copies together."""
         if self.copies_least > self.copies_wanted:
             yield Conflict(
                 ("copies_min", "copies"),

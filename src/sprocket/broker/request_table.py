@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sprocket.broker.dispatch import Dispatch, Endpoints, RunEndpoints
+from sprocket.broker.members.seat import Seat
 from sprocket.broker.operate.connections import ConnectionRequests
+from sprocket.broker.operate.elections import ElectionRequests
 from sprocket.broker.operate.entries import EntryRequests
 from sprocket.broker.operate.figures import FigureRequests
 from sprocket.broker.operate.groups import GroupRequests
@@ -12,6 +16,7 @@ from sprocket.broker.operate.queues import TopicQueueOffsets
 from sprocket.broker.operate.replicas import ReplicaRequests
 from sprocket.broker.operate.resets import ResetRequests
 from sprocket.broker.operate.settings import SettingRequests
+from sprocket.broker.operate.state_changes import StateRequests
 from sprocket.broker.operate.topics import TopicRequests
 from sprocket.broker.operate.volumes import VolumeRequests
 from sprocket.broker.parts import BrokerParts, Location, Ports
@@ -28,6 +33,7 @@ from sprocket.broker.sending.timers import TimerRequests
 from sprocket.broker.sending.transactions import TransactionRequests
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.slave_requests import at_slave
+from sprocket.broker.tables.changes import TOPICS
 from sprocket.broker.tables.locks import LockRequests
 from sprocket.broker.tables.state import once_saved
 from sprocket.store.store import Store
@@ -39,6 +45,7 @@ class RequestTable:
     Args:
         parts: what the endpoints work on.
         store: the opened store.
+        seat: the broker's place in its group; None if it is in none.
     """
 
     def __init__(
@@ -49,22 +56,34 @@ class RequestTable:
         *,
         world: Ports,
         place: Location,
+        seat: Seat | None = None,
     ) -> None:
         self._parts = parts
+        self._seat = seat
         self._tables = parts.tables
         self._store = store
         self._settings = settings
         self._clock, self._entropy = world.clock, world.entropy
         self._address = place.address
+        messages, self._runs = self._messages()
+        self._table = {**messages, **self._consumers(), **self._operators()}
+        if seat is not None:
+            self._table |= seat.endpoints
 
-    def dispatch(self) -> Dispatch:
-        """What calls the endpoint of each request."""
-        messages, runs = self._messages()
-        table = {**messages, **self._consumers(), **self._operators()}
-        if self._parts.replication.is_slave:
-            table, runs = dict(at_slave(table, self._settings)), {}
+    def of_master(self) -> Dispatch:
+        """What calls the endpoint of each request at a master."""
         refusals = self._parts.acknowledgement.refusals()
-        return Dispatch(table, refusals=refusals, run_endpoints=runs)
+        return Dispatch(self._table, refusals=refusals, run_endpoints=self._runs)
+
+    def of_slave(self, *, was_master: bool = False) -> Dispatch:
+        """The same at a slave; or at a master that gives its place to another one, which may still
+        be read."""
+        refusals = self._parts.acknowledgement.refusals()
+        acting = self._parts.acting
+        table = at_slave(
+            self._table, self._settings, is_acting=lambda: was_master or acting.is_acting
+        )
+        return Dispatch(table, refusals=refusals)
 
     def _messages(self) -> tuple[Endpoints, RunEndpoints]:
         """Endpoints that store and read messages, and those for sends that arrive together."""
@@ -171,6 +190,7 @@ class RequestTable:
             tables.topics, self._store, parts.pulls, parts.pop,
             offsets=offsets, clients=clients, volumes=volumes,
             save_topics=parts.files.topics.written, save_offsets=save_offsets,
+            on_removed=partial(parts.followers.journal.record, TOPICS),
         )  # fmt: skip
         connections = ConnectionRequests(
             tables.clients,
@@ -179,20 +199,26 @@ class RequestTable:
             groups=tables.groups,
             broker_name=self._settings.config.name,
         )
-        named = {**topics.endpoints(), **groups.endpoints()}
+        named = once_saved(
+            {**topics.endpoints(), **groups.endpoints()},
+            parts.files.topics,
+            parts.files.groups,
+            parts.files.locks,
+            reports_failure=True,
+        )
+        state = StateRequests(tables, self._store, parts.timers, followers=parts.followers)
         return {
-            **once_saved(
-                named,
-                parts.files.topics,
-                parts.files.groups,
-                parts.files.locks,
-                reports_failure=True,
-            ),
+            **parts.followers.once_copied(named),
+            **state.endpoints(),
             **self._positions(queues),
             **FigureRequests(queues, tables.offsets, state=parts.state).endpoints(),
             **VolumeRequests(tables.volumes, cluster=self._settings.config.cluster).endpoints(),
             **connections.endpoints(),
             **ReplicaRequests(self._store, parts.replication).endpoints(),
+            **ElectionRequests(
+                self._store, parts.replication, settings=self._settings, seat=self._seat
+            ).endpoints(),
+            **parts.acting.endpoints(),
             **EntryRequests(self._store, tables.clients).endpoints(),
             **SettingRequests(
                 self._settings,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from sprocket.base.errors import ReplyError, SlaveNotAvailable, SystemBusy, SystemFailure
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.settings import BrokerSettings
-from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.protocol.command import Command
 from sprocket.remoting.endpoints import Endpoint, EventualResponse
 from sprocket.remoting.transport import Peer
@@ -47,14 +47,20 @@ _CHANGES = (
 )
 
 
-def at_slave(endpoints: Endpoints, settings: BrokerSettings) -> Endpoints:
-    """The endpoints of a slave: those of a broker, but for what it refuses."""
+def at_slave(
+    endpoints: Endpoints, settings: BrokerSettings, *, is_acting: Callable[[], bool]
+) -> Endpoints:
+    """The endpoints of a slave: those of a broker, but for what it refuses.
+
+    Args:
+        is_acting: whether it stands for its master now; then it may be read.
+    """
     name = settings.config.name
 
     def busy(why: str) -> ReplyError:
         return SystemBusy(f"{_BUSY}broker {name} is a slave {why}")
 
-    refusing: dict[tuple[RequestCode, ...], Callable[[], ReplyError]] = {
+    refusing: dict[tuple[int, ...], Callable[[], ReplyError]] = {
         _SENDS: lambda: busy("and takes no messages"),
         _POPS: lambda: busy("and gives out no messages one by one"),
         _ENDS: lambda: SlaveNotAvailable("a slave ends no transactions"),
@@ -62,6 +68,9 @@ def at_slave(endpoints: Endpoints, settings: BrokerSettings) -> Endpoints:
             "recall failed, broker service not available"
         ),
         _RESETS: lambda: SystemFailure("Can not reset offset in slave broker"),
+        (OwnRequestCode.STATE_CHANGES,): lambda: SlaveNotAvailable(
+            f"broker {name} is a slave, and its state is its master's"
+        ),
         _CHANGES: lambda: SystemFailure(
             "Can't modify topic or subscription group from slave broker, please execute it from "
             "master broker."
@@ -71,7 +80,11 @@ def at_slave(endpoints: Endpoints, settings: BrokerSettings) -> Endpoints:
     for codes, why in refusing.items():
         table |= {code: _refusing(why) for code in codes if code in endpoints}
     for code in _PULLS:
-        table[code] = _if_reading(endpoints[code], settings, lambda: busy("and may not be read"))
+        table[code] = _if_reading(
+            endpoints[code],
+            lambda: settings.config.slave_reads or is_acting(),
+            lambda: busy("and may not be read"),
+        )
     return table
 
 
@@ -83,12 +96,12 @@ def _refusing(why: Callable[[], ReplyError]) -> Endpoint:
 
 
 def _if_reading(
-    endpoint: Endpoint, settings: BrokerSettings, why: Callable[[], ReplyError]
+    endpoint: Endpoint, may_read: Callable[[], bool], why: Callable[[], ReplyError]
 ) -> Endpoint:
-    """The endpoint, while `slave_reads` is on."""
+    """The endpoint, while consumers may read."""
 
     def pull(command: Command, peer: Peer) -> EventualResponse:
-        if not settings.config.slave_reads:
+        if not may_read():
             raise why()
         return endpoint(command, peer)
 

@@ -15,6 +15,7 @@ import typer
 
 from sprocket.base.errors import ConfigError, SprocketError, UsageError
 from sprocket.cli import (
+    cluster,
     consume,
     deadletters,
     filters,
@@ -66,7 +67,12 @@ _add(messages.app, "message", "sprocket message find orders o-1", "sprocket mess
 _add(deadletters.app, "deadletters", "sprocket deadletters list billing")
 _add(filters.app, "filter", "sprocket filter check cheap.py", "sprocket filter list")
 _add(pipelines.app, "pipeline", "sprocket pipeline list", "sprocket pipeline run archive --help")
-command(app, "cluster", "sprocket cluster", "sprocket cluster --json")(topics.show_cluster)
+app.add_typer(
+    cluster.app,
+    name="cluster",
+    cls=CommandGroup,
+    epilog=examples("sprocket cluster", "sprocket cluster status", "sprocket cluster members"),
+)
 _add(live_settings.app, "config", "sprocket config show", "sprocket config check broker.conf")
 _add(store.app, "store", "sprocket store verify sprocket-data")
 

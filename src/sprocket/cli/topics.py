@@ -1,4 +1,4 @@
-"""`sprocket topic` and `sprocket cluster`: inspects and changes topics, lists brokers."""
+"""`sprocket topic`: inspects and changes topics."""
 
 from __future__ import annotations
 
@@ -299,23 +299,6 @@ def volume(
             ("(sent)" if each.group is None else each.group, *each[1:4], round(each.per_second, 2))
             for each in told
         ),
-    )
-
-
-def show_cluster(
-    nameserver: NameServers = NAMESERVER, as_json: Json = False, timeout: Timeout = 5.0
-) -> None:
-    """Shows all brokers, with their addresses and versions."""
-    from sprocket.admin import brokers
-
-    processes = ask(nameserver, timeout, brokers.processes)
-    if as_json:
-        for process in processes:
-            render.json(process._asdict())
-        return
-    render.table(
-        ("cluster", "broker", "number", "address", "reachable", "version"),
-        ((p.cluster, p.broker, p.number, p.address, p.is_reachable, p.version) for p in processes),
     )
 
 

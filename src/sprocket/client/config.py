@@ -107,7 +107,8 @@ class ProducerConfig(ClientConfig):
     )
     retries: int = setting(
         2,
-        "How many times a failed send is repeated, at another broker if there is one.",
+        "How many times a failed send is repeated, at another broker if there is one. Refusals of "
+        "a broker that is not the master, or is busy, do not count; 0 repeats none of them either.",
         rocketmq="retryTimesWhenSendFailed",
         minimum=0,
         maximum=16,

@@ -20,11 +20,13 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.base import arguments
 from sprocket.client.base.lifecycle import Lifecycle
+from sprocket.client.base.waiting import either
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import LitePullConfig, nameserver_addresses
 from sprocket.client.delivery.polled_messages import PolledMessages
 from sprocket.client.fetching.consume_mode import polling
-from sprocket.client.fetching.fetcher import Feed, FeedParts
+from sprocket.client.fetching.feed_parts import FeedParts
+from sprocket.client.fetching.fetcher import Feed
 from sprocket.client.fetching.pauses import Pauses
 from sprocket.client.fetching.statistics import Counters, Statistics
 from sprocket.client.fetching.window import Window
@@ -34,7 +36,7 @@ from sprocket.client.group.offsets import BrokerOffsets, Start, StartPosition
 from sprocket.client.group.remote_requests import MemberInfo, RemoteRequests
 from sprocket.client.group.shares import MembershipOptions, OnShare
 from sprocket.client.group.subscriptions import Subscriptions, Topics
-from sprocket.client.session.session import Session, either
+from sprocket.client.session.session import Session
 from sprocket.filter.choice import Filter, MessageSelector
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
@@ -379,22 +381,20 @@ class LitePullConsumer(Lifecycle):
         arguments.check_queue(queue)
         if session.routes.address(queue.broker) is None:
             await session.routes.fetch(queue.topic, Deadline.after_ms(self.config.call_timeout_ms))
-        return BrokerOffsets(session, self.group, self.config.call_timeout_ms)
+        return BrokerOffsets(session, self.group, self.config.call_timeout_ms, is_patient=True)
 
     async def _held(self, queue: QueueId) -> Feed:
         """Returns the feed of a queue; waits for one that was assigned just now."""
         member = await self._member()
         arguments.check_queue(queue)
         deadline = Deadline.after_ms(self.config.call_timeout_ms)
-        while True:
-            if (feed := member.feed(queue)) is not None:
-                return feed
+        while (feed := member.feed(queue)) is None:
             if not deadline.left():
                 raise UsageError(f"{queue} is not among the queues that this consumer reads")
             self._changed.clear()
             await either(self._changed, deadline.left())
+        return feed
 
     async def _seek(self, queue: QueueId, offset: int) -> None:
         await self._held(queue)
-        member = await self._member()
-        await member.move(queue, offset, commits=self.config.auto_commit)
+        await (await self._member()).move(queue, offset, commits=self.config.auto_commit)

@@ -12,8 +12,9 @@ from sprocket.client.base.arguments import milliseconds, settings
 from sprocket.client.base.lifecycle import Lifecycle
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ProducerConfig, nameserver_addresses
+from sprocket.client.sending.fixed_queue import QueueSelector
 from sprocket.client.sending.request_reply import RequestReply, Responder
-from sprocket.client.sending.sender import MessageSender, QueueSelector, Sent
+from sprocket.client.sending.sender import MessageSender, Sent
 from sprocket.client.session.session import Session
 from sprocket.clientcore.envelope import seal, seal_batch
 from sprocket.clientcore.replies import SendStatus
@@ -111,7 +112,8 @@ class Producer(Lifecycle):
 
         By default the queues are used in round robin, and a failed send is repeated at another
         broker. With `key`, `queue` or `queue_selector`, of which only one may be given, the queue
-        is fixed and there is one attempt.
+        is fixed, and a failed send is repeated there. While a broker refuses or is away, it is
+        tried until the timeout, and at once when it has another master.
 
         Args:
             message: the message.
@@ -134,7 +136,7 @@ class Producer(Lifecycle):
         if key is None and queue is None and queue_selector is None:
             return (await sender.send(envelope, deadline))[0]
         fixed = await sender.fixed(message, deadline, key=key, queue=queue, selector=queue_selector)
-        return (await sender.send_to(fixed, envelope, deadline))[0]
+        return (await sender.send(envelope, deadline, fixed))[0]
 
     async def send_batch(
         self,
@@ -156,7 +158,7 @@ class Producer(Lifecycle):
         if key is None and queue is None:
             return await sender.send(envelope, deadline)
         fixed = await sender.fixed(messages[0], deadline, key=key, queue=queue)
-        return await sender.send_to(fixed, envelope, deadline)
+        return await sender.send(envelope, deadline, fixed)
 
     async def send_oneway(
         self,

@@ -10,7 +10,6 @@ from typing import NamedTuple, Unpack
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import (
     ClosedError,
-    ConnectFailed,
     FilterMissing,
     GroupNotFound,
     UsageError,
@@ -30,7 +29,7 @@ from sprocket.client.config import PullConfig, nameserver_addresses
 from sprocket.client.fetching.filter_upload import upload_filter
 from sprocket.client.group.offsets import BrokerOffsets
 from sprocket.client.session.session import Session
-from sprocket.clientcore.replies import PullStatus, read_pull
+from sprocket.clientcore.replies import PullAnswer, PullStatus, read_pull
 from sprocket.filter.choice import Filter, MessageSelector
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
@@ -217,7 +216,7 @@ class PullConsumer(Lifecycle):
         check_queue(queue)
         if session.routes.address(queue.broker) is None:
             await session.routes.fetch(queue.topic, Deadline.after_ms(self.config.call_timeout_ms))
-        return BrokerOffsets(session, self.group, self.config.call_timeout_ms)
+        return BrokerOffsets(session, self.group, self.config.call_timeout_ms, is_patient=True)
 
     def _request(self, queue: QueueId, offset: int, count: int) -> PullMessage:
         check_queue(queue)
@@ -239,14 +238,24 @@ class PullConsumer(Lifecycle):
         request.expression_type, request.subscription = wanted.kind, wanted.expression
         broker = request.bname or ""
         await self._offsets(QueueId(request.topic, broker, request.queue_id))
+        is_held = bool(request.sys_flag & SUSPEND)
+
+        async def ask(master: str) -> PullAnswer:
+            pool = session.pool
+            reply = await pool.call(master, request, deadline=deadline, is_held=is_held)
+            if reply.code == FilterMissing.code:
+                await self._upload_filter(reply, master, request.topic, wanted)
+                reply = await pool.call(master, request, deadline=deadline, is_held=is_held)
+            return read_pull(reply)
+
         where = session.routes.nearest(broker, MASTER)
-        if where is None:
-            raise ConnectFailed(f"no route has the address of broker {broker!r}")
-        reply = await session.pool.call(where[1], request, deadline=deadline)
-        if reply.code == FilterMissing.code:
-            await self._upload_filter(reply, where[1], request.topic, wanted)
-            reply = await session.pool.call(where[1], request, deadline=deadline)
-        answer = read_pull(reply)
+        if where is not None and where[0] != MASTER:
+            answer = await ask(where[1])
+        else:
+            patience = self.config.call_timeout_ms / 1000
+            answer = await session.search.call(
+                broker, request.topic, ask, deadline, patience=patience
+            )
         opening = Opening()
         messages = list(answer.messages(broker, wanted, opening))
         return Pulled(

@@ -19,7 +19,7 @@ from sprocket.client.delivery.dispatcher import Dispatcher
 from sprocket.client.delivery.iterate import IteratedDelivery
 from sprocket.client.delivery.processes import check_portable
 from sprocket.client.fetching.consume_mode import BROADCASTING, SHARING
-from sprocket.client.fetching.fetcher import FeedParts
+from sprocket.client.fetching.feed_parts import FeedParts
 from sprocket.client.fetching.pauses import Pauses
 from sprocket.client.fetching.statistics import Counters, Statistics
 from sprocket.client.group.agreement import check_agreement

@@ -29,6 +29,7 @@ from sprocket.client.config import ProducerConfig
 from sprocket.client.producer import Producer
 from sprocket.client.sending.sender import Sent
 from sprocket.client.session.transaction_checks import Check, TransactionChecks, call
+from sprocket.clientcore.attempts import is_refusal
 from sprocket.clientcore.envelope import Envelope, seal
 from sprocket.clientcore.replies import SendStatus, is_stored
 from sprocket.message.ids import parse_offset_id
@@ -54,8 +55,6 @@ Execute = Callable[["Transaction"], Awaitable[Outcome]] | Callable[["Transaction
 
 #: How many ends of transactions are remembered, to answer the checks of brokers.
 _REMEMBERED_MAX = 10_000
-#: Codes of a broker that cannot end the transaction now and will check it later.
-_LATER = frozenset({ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE})
 
 
 class Transaction:
@@ -285,7 +284,7 @@ class TransactionalProducer(Producer):
             sent = (await sender.send(envelope, deadline))[0]
         else:
             fixed = await sender.fixed(transaction.message, deadline, key=key, queue=queue)
-            sent = (await sender.send_to(fixed, envelope, deadline))[0]
+            sent = (await sender.send(envelope, deadline, fixed))[0]
         # A broker sends checks to producers whose heartbeat it has.
         with contextlib.suppress(SprocketError):
             address = session.address(sent.queue.broker)
@@ -318,15 +317,24 @@ class TransactionalProducer(Producer):
             transaction_id=transaction.id,
             bname=sent.queue.broker,
         )
-        try:
-            address = session.address(sent.queue.broker)
-            reply = await session.pool.call(address, header, deadline=self._deadline(None))
-        except TransportError as error:
-            logger.warning("the broker will ask for transaction %s: %s", transaction.id, error)
-            return
-        transaction.is_confirmed = is_stored(reply.code)
-        if transaction.is_confirmed or reply.code in _LATER:
-            return
-        if outcome is Outcome.COMMIT:
+        deadline = self._deadline(None)
+
+        async def end(address: str) -> bool:
+            reply = await session.pool.call(address, header, deadline=deadline)
+            if is_stored(reply.code) and reply.code != ResponseCode.SLAVE_NOT_AVAILABLE:
+                return True
             raise reply.error()
-        logger.warning("rollback of %s: %s (%d)", transaction.id, reply.remark, reply.code)
+
+        # A commit whose reply is lost may have been carried out, and a second one would send the
+        # message twice at a Java broker. So that is left to the broker's check.
+        try:
+            transaction.is_confirmed = await session.search.call(
+                sent.queue.broker, sent.queue.topic, end, deadline, is_repeatable=False
+            )
+        except SprocketError as error:
+            if isinstance(error, TransportError) or is_refusal(error):
+                logger.warning("the broker will ask for transaction %s: %s", transaction.id, error)
+                return
+            if outcome is Outcome.COMMIT:
+                raise
+            logger.warning("rollback of %s: %s", transaction.id, error)

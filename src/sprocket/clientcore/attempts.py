@@ -1,5 +1,10 @@
 """Whether a failed request is sent again, and after which pause. Pure.
 
+A broker that cannot be reached, or that refuses for now, has carried nothing out: it may be about
+to be replaced by another master of its name. So a caller with a deadline repeats such attempts
+until then. An attempt whose outcome is unknown may have been carried out, so it is repeated only a
+few times.
+
 Source: DefaultMQProducerImpl.sendDefaultImpl of RocketMQ 5.x, which has no pauses.
 """
 
@@ -7,12 +12,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sprocket.base.errors import SprocketError
+from sprocket.base.errors import (
+    ConnectFailed,
+    ServiceNotAvailable,
+    SlaveNotAvailable,
+    SprocketError,
+    SystemBusy,
+    SystemFailure,
+)
+
+#: With this remark a broker refuses messages while too few copies of its log are in sync.
+_TOO_FEW_COPIES = "in-sync replicas not enough"
 
 
 def may_pass(error: SprocketError) -> bool:
     """Whether the same request may succeed later, at another broker, or with a new route."""
     return error.retriable or error.refresh_route
+
+
+def is_refusal(error: SprocketError) -> bool:
+    """Whether a broker certainly carried nothing out, and may soon be ready or be replaced.
+
+    These are the replies of a slave, of a master that stops or may not accept messages, and of a
+    broker that is overloaded. A slave refuses ends of transactions with the code that means, for a
+    send, that the message is stored; a send never raises that one. Source: `rejectRequest` and
+    `handlePutMessageResult` of SendMessageProcessor, and EndTransactionProcessor, of RocketMQ 5.x.
+    """
+    if isinstance(error, SystemFailure):
+        return _TOO_FEW_COPIES in error.remark
+    return isinstance(error, ConnectFailed | SystemBusy | ServiceNotAvailable | SlaveNotAvailable)
 
 
 class Attempts:
@@ -21,16 +49,20 @@ class Attempts:
     Args:
         retries: how many times the request may be sent again.
         pauses: seconds before each attempt at a broker that has failed already.
+        has_deadline: whether the caller has one: then refusals do not count, unless `retries` is 0.
 
     Attributes:
-        count: how many attempts failed.
+        count: how many attempts failed, without the refusals that do not count.
         failed_at: the broker of the last failed attempt; empty if no broker was chosen yet.
     """
 
-    __slots__ = ("_brokers", "_pauses", "_retries", "count", "failed_at")
+    __slots__ = ("_brokers", "_is_patient", "_pauses", "_retries", "count", "failed_at")
 
-    def __init__(self, retries: int, pauses: Iterator[float]) -> None:
+    def __init__(
+        self, retries: int, pauses: Iterator[float], *, has_deadline: bool = False
+    ) -> None:
         self._retries = retries
+        self._is_patient = has_deadline and retries > 0
         self._pauses = pauses
         self._brokers: set[str] = set()
         self.count = 0
@@ -42,9 +74,11 @@ class Attempts:
         Args:
             broker: the broker of the attempt; empty if none could be chosen.
         """
-        self.count += 1
         self.failed_at = broker
         self._brokers.add(broker)
+        if self._is_patient and is_refusal(error):
+            return True
+        self.count += 1
         return self.count <= self._retries and may_pass(error)
 
     def pause(self, broker: str = "") -> float:

@@ -33,12 +33,14 @@ class TopicRoute(NamedTuple):
         readable: sorted by broker name and number.
         addresses: by broker name, from number (0 is the master) to address.
         is_promised: no broker has the topic yet; the first send to one of these queues creates it.
+        headless: queues that would be writable if their brokers had a master now; sorted.
     """
 
     writable: tuple[QueueId, ...]
     readable: tuple[QueueId, ...]
     addresses: dict[str, dict[int, str]]
     is_promised: bool = False
+    headless: tuple[QueueId, ...] = ()
 
 
 def read_route(topic: str, route: Route) -> TopicRoute:
@@ -51,16 +53,20 @@ def read_route(topic: str, route: Route) -> TopicRoute:
     addresses = {each.broker_name: dict(each.broker_addrs) for each in route.broker_datas}
     writable: set[QueueId] = set()
     readable: set[QueueId] = set()
+    headless: set[QueueId] = set()
     for each in route.queue_datas:
         numbers = addresses.get(each.broker_name, {})
-        if is_writable(each.perm) and MASTER in numbers:
-            writable.update(_queues(topic, each.broker_name, each.write_queue_nums))
+        if is_writable(each.perm):
+            queues = _queues(topic, each.broker_name, each.write_queue_nums)
+            (writable if MASTER in numbers else headless).update(queues)
         if is_readable(each.perm) and numbers:
             readable.update(_queues(topic, each.broker_name, each.read_queue_nums))
     in_order = sorted(writable)
     if route.order_topic_conf:
         in_order = list(dict.fromkeys(_ordered_queues(topic, route.order_topic_conf)))
-    return TopicRoute(tuple(in_order), tuple(sorted(readable)), addresses)
+    return TopicRoute(
+        tuple(in_order), tuple(sorted(readable)), addresses, headless=tuple(sorted(headless))
+    )
 
 
 def _queues(topic: str, broker: str, count: int) -> Iterator[QueueId]:

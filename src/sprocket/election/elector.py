@@ -13,10 +13,11 @@ is refused. So two masters of one epoch are impossible, whatever clocks and netw
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from sprocket.base.errors import SprocketError
 from sprocket.base.watermark import Watermark
+from sprocket.remoting.endpoints import Endpoint
 
 
 class ElectionRefused(SprocketError):
@@ -49,7 +50,9 @@ class GroupView(NamedTuple):
 
     Attributes:
         epoch: the epoch of the newest master; 0: there never was one.
-        master: the number of the master; None if there is none now.
+        master: the number of the newest master; None if the elector says that there is none now.
+            An elector with `is_deciding` keeps naming a master that is lost until another member
+            claims; `members[master].is_alive` tells whether it still shows that it lives.
         in_sync: numbers of the members that have everything that was acknowledged.
         set_epoch: the version of `in_sync`, which rises with each change.
         members: all known members by number.
@@ -142,9 +145,15 @@ class Elector(Protocol):
         """
         ...
 
-    async def hand_over(self, to: int, seen: GroupView) -> GroupView:
+    async def hand_over(self, to: int, seen: GroupView, *, is_unclean: bool = False) -> GroupView:
         """Makes another member of the in-sync set the master, as the master of a view or for an
-        operator.
+        operator. The old master leaves the set until it follows the new one.
+
+        Args:
+            to: the number of the new master.
+            seen: the view that this is based on.
+            is_unclean: whether it may be a member that is not in the set, or seems dead: what it
+                does not have is lost then. Only an operator asks for this.
 
         Raises:
             ElectionRefused: the view is old, or that member may not lead.
@@ -154,4 +163,13 @@ class Elector(Protocol):
 
     async def leave(self) -> None:
         """Says that this broker stops. Its number stays its own. Raises nothing."""
+        ...
+
+
+@runtime_checkable
+class CallingElector(Protocol):
+    """What an elector has besides that calls its brokers when something has changed."""
+
+    def endpoints(self) -> Mapping[int, Endpoint]:
+        """The requests that it sends, by request code."""
         ...

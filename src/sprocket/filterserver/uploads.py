@@ -8,7 +8,7 @@ version gets the newest.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -21,6 +21,21 @@ FILTERS_MAX = 1_000
 _BYTES_MAX = 16 << 20
 
 Key = tuple[str, str, str]
+
+
+def key_text(key: Key) -> str:
+    """A key as one text, which `key_in` reads; no name has a line break."""
+    return "\n".join(key)
+
+
+def key_in(text: str) -> Key:
+    """The key in a text of `key_text`.
+
+    Raises:
+        ValueError: it is no such text.
+    """
+    group, topic, name = text.split("\n")
+    return group, topic, name
 
 
 class Uploaded(msgspec.Struct, rename="camel"):
@@ -55,10 +70,10 @@ class Uploads:
     """All uploaded filters.
 
     Args:
-        on_change: called after each change, when the file must be saved.
+        on_change: called after each change with the filter's key, when the file must be saved.
     """
 
-    def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, on_change: Callable[[Key], None] = lambda key: None) -> None:
         self._on_change = on_change
         self._by_key: dict[Key, dict[str, Uploaded]] = {}
 
@@ -95,13 +110,13 @@ class Uploads:
         versions[uploaded.version] = uploaded
         while len(versions) > VERSIONS_MAX:
             gone.append(versions.pop(next(iter(versions))))
-        self._on_change()
+        self._on_change(uploaded.key)
         return gone
 
     def switch_off(self, uploaded: Uploaded, why: str) -> None:
         """Switches a version off."""
         uploaded.off = why
-        self._on_change()
+        self._on_change(uploaded.key)
 
     def remove(self, key: Key, version: str = "") -> list[Uploaded]:
         """Removes one or all versions, and returns them."""
@@ -112,8 +127,31 @@ class Uploads:
         if not versions:
             self._by_key.pop(key, None)
         if gone:
-            self._on_change()
+            self._on_change(key)
         return gone
+
+    def all_keys(self) -> list[Key]:
+        """The keys of all filters."""
+        return list(self._by_key)
+
+    def versions(self, key: Key) -> list[Uploaded]:
+        """All versions of a filter, the newest last."""
+        return list(self._by_key.get(key, {}).values())
+
+    def copy(self, key: Key, versions: Iterable[Uploaded]) -> list[Uploaded]:
+        """Makes a filter as a master has it; without versions it is gone.
+
+        Returns:
+            The versions that were there before.
+        """
+        before = self.versions(key)
+        copied = {each.version: each for each in versions}
+        if copied:
+            self._by_key[key] = copied
+        else:
+            self._by_key.pop(key, None)
+        self._on_change(key)
+        return before
 
     def to_json(self) -> dict[str, Any]:
         """The content of the state file."""

@@ -9,14 +9,9 @@ from sprocket.base.errors import ConnectFailed, InvalidParameter, SystemFailure
 from sprocket.message.record import body_crc
 from sprocket.message.topic import READ, WRITE
 from sprocket.nameserver.configuration import Configuration
+from sprocket.nameserver.instances import BrokerInfo, BrokerInstances, BrokerQueues, Version
 from sprocket.nameserver.rivals import Rivals
-from sprocket.nameserver.routes import (
-    BrokerInfo,
-    BrokerInstances,
-    BrokerQueues,
-    RouteTable,
-    Version,
-)
+from sprocket.nameserver.routes import RouteTable, Superseded
 from sprocket.nameserver.settings import ORDER_NAMESPACE, KeyValueSettings
 from sprocket.protocol import registration
 from sprocket.protocol.bodies import (
@@ -92,13 +87,17 @@ class BrokerRequests:
             topics=_queues(body.topics.topic_config_table),
             version=_version(body.topics.data_version),
             expiry_ms=asked.heartbeat_timeout_millis,
-            acting_master=bool(asked.enable_acting_master),
+            acting_master=asked.enable_acting_master,
             zone=command.fields.get("zoneName", "")[:_NAME_MAX] or None,
             filter_servers=tuple(body.filter_server_list[:_FILTER_SERVERS_MAX]),
         )
-        warning = self._rivals.warning(info, self._routes.broker(info.broker))
-        master = self._routes.register(info, peer, self._now_ms())
         header = route.RegisterBrokerReply()
+        warning = self._rivals.warning(info, self._routes.broker(info.broker))
+        try:
+            master = self._routes.register(info, peer, self._now_ms())
+        except Superseded as error:
+            logger.warning("%s is not registered: %s", info.address, error)
+            return Reply(header, remark=f"not registered: {error.remark}")
         if info.number != MASTER and master.number == MASTER:
             header.master_addr, header.ha_server_addr = master.address, master.ha_address
         return Reply(header, body=self._order_conf(), remark=warning)
@@ -198,10 +197,17 @@ def _version(version: DataVersion) -> Version:
     return Version(version.state_version, version.timestamp, version.counter)
 
 
-def broker_data(broker: BrokerInstances) -> BrokerData:
-    """A broker as in routes and cluster tables."""
+def broker_data(broker: BrokerInstances, acting: int | None = None) -> BrokerData:
+    """A broker as in routes and cluster tables.
+
+    Args:
+        acting: the number of the slave that is shown as the master, if one is.
+    """
+    addresses = broker.addresses
+    if acting is not None:
+        addresses = {MASTER: addresses.pop(acting), **addresses}
     return BrokerData(
-        broker_addrs=broker.addresses,
+        broker_addrs=addresses,
         broker_name=broker.name,
         cluster=broker.cluster,
         enable_acting_master=broker.acting_master,

@@ -69,6 +69,17 @@ class NameServerConfig:
         "Whether clients may list all topics.",
         rocketmq="enableAllTopicList",
     )
+    acting_masters: bool = setting(
+        False,
+        "Whether routes show the slave with the smallest number as the master while there is none, "
+        "if the broker allows that; topics can only be read there then.",
+        rocketmq="supportActingMaster",
+    )
+    notify_smallest: bool = setting(
+        False,
+        "Whether the processes of a broker are notified when another one has the smallest number.",
+        rocketmq="notifyMinBrokerIdChanged",
+    )
     topics_max: int = setting(200_000, "Topics at most.", minimum=1)
     brokers_max: int = setting(10_000, "Broker processes at most.", minimum=1)
     kv_entries_max: int = setting(100_000, "Key-value settings at most.", minimum=1)

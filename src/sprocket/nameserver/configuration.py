@@ -25,6 +25,8 @@ CHANGEABLE = frozenset(
         "order_conf_to_brokers",
         "topic_lists",
         "all_topics_list",
+        "acting_masters",
+        "notify_smallest",
     }
 )
 

@@ -11,22 +11,27 @@ from typing import Self
 
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline, loop_ms
-from sprocket.base.errors import CorruptRecord
+from sprocket.base.errors import CorruptRecord, SprocketError
 from sprocket.base.ports import Disk
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.configuration import Configuration
 from sprocket.nameserver.dispatch import NameServerDispatch
+from sprocket.nameserver.instances import SmallestChange
 from sprocket.nameserver.routes import RouteTable
 from sprocket.nameserver.settings import KeyValueSettings
 from sprocket.protocol.command import Command, Reply
-from sprocket.protocol.requests.route import RegisterBroker
+from sprocket.protocol.requests.route import RegisterBroker, SmallestNumberChanged
 from sprocket.remoting.endpoints import one_by_one
 from sprocket.remoting.limits import ConnectionLimits
+from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
 from sprocket.remoting.transport import Peer
 from sprocket.runtime.disk import SystemDisk
 
 logger = logging.getLogger(__name__)
+
+#: How long connecting to a broker may take that is notified, s.
+_NOTICE_SECONDS = 0.3
 
 
 class NameServer:
@@ -46,7 +51,10 @@ class NameServer:
             topics_max=self.config.topics_max,
             brokers_max=self.config.brokers_max,
             absent_are_deleted=self.config.topics_absent_are_deleted,
+            on_smallest=self._notify_smallest,
         )
+        self._pool = Pool()
+        self._notices: set[asyncio.Task[None]] = set()
         self._settings = KeyValueSettings(entries_max=self.config.kv_entries_max)
         self._server = Server(
             one_by_one(self._reply),
@@ -101,6 +109,9 @@ class NameServer:
             self._scan.cancel()
         await self._server.drain(Deadline.after_ms(self.config.drain_ms))
         await self._server.__aexit__(kind, error, trace)
+        for task in self._notices:
+            task.cancel()
+        await self._pool.close()
 
     async def serve(self) -> None:
         """Never returns; it keeps the name server running until it is cancelled."""
@@ -118,6 +129,28 @@ class NameServer:
         self._watched.discard(peer)
         for gone in self._routes.closed(peer):
             logger.info("%s %d at %s closed its connection", gone.broker, gone.number, gone.address)
+
+    # A broker that cannot be reached learns it by asking: the notice is only quicker.
+    def _notify_smallest(self, change: SmallestChange) -> None:
+        if not self._configuration.now.notify_smallest:
+            return
+        header = SmallestNumberChanged(
+            min_broker_id=change.number,
+            broker_name=change.broker,
+            min_broker_addr=change.address,
+            offline_broker_addr=change.gone,
+            ha_broker_addr=change.ha_address,
+        )
+        for address in change.told:
+            task = asyncio.ensure_future(self._notify(address, header))
+            self._notices.add(task)
+            task.add_done_callback(self._notices.discard)
+
+    async def _notify(self, address: str, header: SmallestNumberChanged) -> None:
+        try:
+            await self._pool.send_oneway(address, header, deadline=Deadline.after(_NOTICE_SECONDS))
+        except SprocketError as error:
+            logger.info("%s is not notified: %s", address, error)
 
     def _scan_later(self) -> None:
         loop = asyncio.get_running_loop()

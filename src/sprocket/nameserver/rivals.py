@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sprocket.base.troubles import TROUBLES_MAX, Troubles
-from sprocket.nameserver.routes import BrokerInfo, BrokerInstances
+from sprocket.nameserver.instances import BrokerInfo, BrokerInstances
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +51,8 @@ class Rivals:
         Args:
             known: the broker of that name, before this registration.
         """
+        if info.version.state:  # its master is elected, and may go to and fro
+            return None
         key, now_ms = (info.broker, info.number), self._now_ms()
         instance = None if known is None else known.instances.get(info.number)
         last = self._replaced.get(key)

@@ -8,15 +8,29 @@ A broker is a name with one or several processes (*instances*): number 0 is the 
 are its slaves. An instance is removed when it unregisters, when the connection of its last
 registration closes, or when it is silent for too long. The topics of a broker are removed with its
 last instance.
+
+A number may move from one address to another, as when a slave becomes the master. Of two that claim
+one number, the one with the higher state version has it, which in a group is the epoch of its
+master; so a former master that wakes up takes nothing from its successor.
+
+Source: RouteInfoManager of RocketMQ 5.x.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable
 
 from sprocket.base.errors import SystemFailure
+from sprocket.message.topic import WRITE
+from sprocket.nameserver.instances import (
+    BrokerInfo,
+    BrokerInstances,
+    BrokerQueues,
+    Instance,
+    RouteEntry,
+    SmallestChange,
+    Version,
+)
 from sprocket.protocol.codes import MASTER
 
 #: Bounds of the expiry time that an instance may ask for, ms.
@@ -24,105 +38,16 @@ EXPIRY_MS_LEAST = 100
 EXPIRY_MS_MOST = 86_400_000
 
 
-class Version(NamedTuple):
-    """The version of a broker's topics; it differs once they have changed. Source: DataVersion."""
-
-    state: int = 0
-    timestamp: int = 0
-    counter: int = 0
-
-
-#: The version of a broker that sends none.
-NO_VERSION = Version()
-
-
-class BrokerQueues(NamedTuple):
-    """A topic's queues on one broker."""
-
-    reads: int
-    writes: int
-    permission: int
-    sys_flag: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerInfo:
-    """A broker process's description of itself.
-
-    Attributes:
-        cluster, broker: names.
-        number: 0 for the master, else a slave's number.
-        address, ha_address: its addresses for clients and for slaves.
-        topics: all its topics, or only those that changed.
-        version: of its topics.
-        expiry_ms: after how much silence it expires, or None for the name server's default.
-        acting_master: whether a slave may act as the master.
-        zone: the name of its zone, or None.
-        filter_servers: the addresses of its filter servers.
-    """
-
-    cluster: str
-    broker: str
-    number: int
-    address: str
-    ha_address: str = ""
-    topics: Mapping[str, BrokerQueues] = field(default_factory=dict)
-    version: Version = NO_VERSION
-    expiry_ms: int | None = None
-    acting_master: bool = False
-    zone: str | None = None
-    filter_servers: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class Instance:
-    """One registered broker process."""
-
-    broker: str
-    number: int
-    address: str
-    ha_address: str
-    version: Version
-    expiry_ms: int
-    last_ms: int
-    connection: Hashable
-    filter_servers: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class BrokerInstances:
-    """A broker's instances by number; there is at least one."""
-
-    name: str
-    cluster: str
-    acting_master: bool
-    zone: str | None
-    instances: dict[int, Instance] = field(default_factory=dict)
-
-    @property
-    def addresses(self) -> dict[int, str]:
-        """The addresses of its instances by number, the master first."""
-        return {number: self.instances[number].address for number in sorted(self.instances)}
-
-    @property
-    def filter_servers(self) -> dict[str, list[str]]:
-        """The addresses of filter servers, by the address of their instance."""
-        return {
-            instance.address: list(instance.filter_servers)
-            for _, instance in sorted(self.instances.items())
-            if instance.filter_servers
-        }
-
-
-class RouteEntry(NamedTuple):
-    """A topic's queues by broker name, and those brokers; both sorted by name."""
-
-    queues: dict[str, BrokerQueues]
-    brokers: list[BrokerInstances]
+class Superseded(SystemFailure):
+    """Another process has this number in a newer epoch; the registration changes nothing."""
 
 
 class RouteTable:
-    """The table of one name server."""
+    """The table of one name server.
+
+    Args:
+        on_smallest: is called when another process of a broker has the smallest number.
+    """
 
     def __init__(
         self,
@@ -131,7 +56,9 @@ class RouteTable:
         topics_max: int = 200_000,
         brokers_max: int = 10_000,
         absent_are_deleted: bool = False,
+        on_smallest: Callable[[SmallestChange], None] | None = None,
     ) -> None:
+        self._on_smallest = on_smallest
         self._expiry_ms = expiry_ms
         self._topics_max = topics_max
         self._brokers_max = brokers_max
@@ -153,24 +80,34 @@ class RouteTable:
 
         Raises:
             SystemFailure: the table has its largest number of brokers or topics.
+            Superseded: another process has this number in a newer epoch.
         """
-        # All checks come first, so that a refused registration changes nothing. Only a master's
-        # topics count: a slave's list is a copy, and may be older.
+        # All checks come first, so that a refused registration changes nothing.
         self._check_capacity(registration)
+        known = self._instance_at(registration.broker, registration.number)
+        if known is not None and known.address != registration.address:
+            if known.version.state > registration.version.state:
+                raise Superseded(f"{known.address} is {registration.broker} {known.number} since")
+            known = None
         broker = self._brokers.get(registration.broker)
         if broker is None:
             broker = BrokerInstances(registration.broker, registration.cluster, False, None)
             self._brokers[broker.name] = broker
-        broker.acting_master = registration.acting_master
+        broker.acting_master = bool(registration.acting_master)
         broker.zone = registration.zone
+        smallest = broker.smallest if broker.instances else MASTER
         self._drop_former_numbers(broker, registration)
-        known = broker.instances.get(registration.number)
-        if known is not None:
-            self._unlink(known)
+        if (replaced := broker.instances.get(registration.number)) is not None:
+            self._unlink(replaced)
         broker.instances[registration.number] = self._instance(registration, connection, now_ms)
         self._registered.setdefault(connection, set()).add((broker.name, registration.number))
         if registration.number == MASTER:
             self._take_topics(registration, known.version if known else None)
+        elif registration.number == broker.smallest and registration.acting_master is not None:
+            self._add_topics(registration)
+        if registration.number < smallest:
+            others = [a for n, a in broker.addresses.items() if n != registration.number]
+            self._tell_smallest(broker, others, ha_address=registration.ha_address)
         return broker.instances.get(MASTER, broker.instances[registration.number])
 
     def unregister(
@@ -193,6 +130,21 @@ class RouteTable:
             return False
         self._remove([instance])
         return True
+
+    def _tell_smallest(
+        self,
+        broker: BrokerInstances,
+        told: Iterable[str],
+        *,
+        ha_address: str | None = None,
+        gone: str | None = None,
+    ) -> None:
+        if self._on_smallest is not None:
+            now = broker.instances[broker.smallest]
+            told = tuple(told) or (now.address,)
+            self._on_smallest(
+                SmallestChange(broker.name, now.number, now.address, ha_address, gone, told)
+            )
 
     def closed(self, connection: Hashable) -> list[Instance]:
         """Removes the instances whose last registration came over a closed connection."""
@@ -345,12 +297,26 @@ class RouteTable:
             if known != registration.version or name not in held:
                 held[name] = queues
 
+    def _add_topics(self, registration: BrokerInfo) -> None:
+        """Adds topics from the slave that stands for the master: its list is a copy, and may be
+        older than what is known."""
+        name = registration.broker
+        for topic, queues in registration.topics.items():
+            if name not in (held := self._topics.setdefault(topic, {})):
+                allowed = ~WRITE if registration.acting_master else ~0
+                held[name] = queues._replace(permission=queues.permission & allowed)
+                self._topics_of.setdefault(name, set()).add(topic)
+
     def _remove(self, instances: Iterable[Instance]) -> list[Instance]:
         removed = list(instances)
         for instance in removed:
             broker = self._brokers[instance.broker]
+            was_smallest = instance.number == broker.smallest
             del broker.instances[instance.number]
             self._unlink(instance)
+            if broker.instances and was_smallest and broker.acting_master:
+                self.set_permission(broker.name, lambda permission: permission & ~WRITE)
+                self._tell_smallest(broker, broker.addresses.values(), gone=instance.address)
             if not broker.instances:
                 del self._brokers[broker.name]
                 for topic in list(self._topics_of.get(broker.name, ())):

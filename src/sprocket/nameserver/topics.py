@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sprocket.base.errors import SystemFailure, TopicNotFound
+from sprocket.message.topic import is_writable
 from sprocket.nameserver.brokers import broker_data
 from sprocket.nameserver.configuration import Configuration
-from sprocket.nameserver.routes import BrokerQueues, RouteTable
+from sprocket.nameserver.instances import BrokerQueues, RouteEntry
+from sprocket.nameserver.routes import RouteTable
 from sprocket.nameserver.settings import ORDER_NAMESPACE, KeyValueSettings
 from sprocket.protocol.bodies import QueueData, Route, TopicList
-from sprocket.protocol.codes import VERSION_STANDARD_JSON
+from sprocket.protocol.codes import MASTER, VERSION_STANDARD_JSON
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests import route
 from sprocket.remoting.transport import Peer
+
+#: By the routes of these topics Java's brokers find the processes of their own name.
+_MEMBERS_TOPIC = "rmq_sys_SYNC_BROKER_MEMBER_"
 
 
 class RouteRequests:
@@ -48,8 +53,9 @@ class RouteRequests:
         order = None
         if self._configuration.now.order_conf_in_routes:
             order = self._settings.get(ORDER_NAMESPACE, topic)
+        acting = self._acting(topic, found)
         body = Route(
-            broker_datas=[broker_data(broker) for broker in found.brokers],
+            broker_datas=[broker_data(broker, acting.get(broker.name)) for broker in found.brokers],
             filter_server_table={
                 address: servers
                 for broker in found.brokers
@@ -63,6 +69,18 @@ class RouteRequests:
         return Reply(
             body=body.encode(standard=is_standard or bool(asked.accept_standard_json_only))
         )
+
+    def _acting(self, topic: str, found: RouteEntry) -> dict[str, int]:
+        """By broker name, the number of the slave that the route shows as the master."""
+        if not self._configuration.now.acting_masters or topic.startswith(_MEMBERS_TOPIC):
+            return {}
+        return {
+            broker.name: broker.smallest
+            for broker in found.brokers
+            if broker.acting_master
+            and broker.smallest != MASTER
+            and not is_writable(found.queues[broker.name].permission)
+        }
 
     def _delete_topic(self, command: Command, peer: Peer) -> Reply:
         asked = command.read(route.DeleteTopicRoute)

@@ -218,6 +218,10 @@ class OwnRequestCode(IntEnum):
 
     FILTERS = 30_301
     REMOVE_FILTER = 30_302
+    STATE_CHANGES = 30_303
+    GROUP_STATE = 30_305
+    MEMBER_STATE = 30_311
+    HAND_OVER = 30_312
 
 
 class OwnResponseCode(IntEnum):

@@ -25,7 +25,16 @@ class Calls:
         on_overdue: called when calls got no reply in time.
     """
 
-    __slots__ = ("_address", "_last", "_loop", "_on_overdue", "_sweep", "_sweep_at", "_waiting")
+    __slots__ = (
+        "_address",
+        "_last",
+        "_loop",
+        "_on_overdue",
+        "_sweep",
+        "_sweep_at",
+        "_waiting",
+        "held",
+    )
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, on_overdue: Callable[[], None] | None = None
@@ -40,6 +49,8 @@ class Calls:
         self._sweep: asyncio.TimerHandle | None = None
         #: The server's address, for error texts.
         self._address = ""
+        #: Numbers of the calls whose replies the server may hold back.
+        self.held: set[int] = set()
 
     def connected(self, address: str) -> None:
         """Sets the address of the peer, for error texts."""
@@ -47,6 +58,24 @@ class Calls:
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest call."""
+        return self._last
+
+    def is_waiting(self, until: int, *, including_held: bool) -> bool:
+        """Whether a call up to that number still waits for its reply.
+
+        Args:
+            including_held: whether calls count whose replies the server may hold back.
+        """
+        for number in self._waiting:  # in the order of the calls
+            if number > until:
+                return False
+            if including_held or number not in self.held:
+                return True
+        return False
 
     def next_number(self) -> int:
         """A number for a request. Numbers repeat after 2^31."""

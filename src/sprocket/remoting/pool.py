@@ -89,9 +89,18 @@ class Pool:
         await self.close()
 
     async def call(
-        self, address: str, header: Header, *, body: Buffer = b"", deadline: Deadline
+        self,
+        address: str,
+        header: Header,
+        *,
+        body: Buffer = b"",
+        deadline: Deadline,
+        is_held: bool = False,
     ) -> Command:
         """Sends a request and returns the reply, whatever its code.
+
+        Args:
+            is_held: whether the server may hold the reply back, as that to a pull.
 
         Raises:
             ConnectFailed: the server cannot be reached.
@@ -103,7 +112,7 @@ class Pool:
         peer = self._peers.get(address)
         if peer is None or peer.is_closed:
             peer = await self.peer(address, deadline)
-        return await peer.call(header, body=body, deadline=deadline)
+        return await peer.call(header, body=body, deadline=deadline, is_held=is_held)
 
     async def ask(
         self, address: str, header: Header, *, body: Buffer = b"", deadline: Deadline

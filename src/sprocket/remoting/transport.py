@@ -175,8 +175,13 @@ class Peer(asyncio.Protocol):
 
     # Our requests.
 
-    async def call(self, header: Header, *, body: Buffer = b"", deadline: Deadline) -> Command:
+    async def call(
+        self, header: Header, *, body: Buffer = b"", deadline: Deadline, is_held: bool = False
+    ) -> Command:
         """Sends a request and returns the reply, whatever its code.
+
+        Args:
+            is_held: whether the server may hold the reply back, as that to a pull.
 
         Raises:
             CallTimeout: no reply in time. The request may have been carried out.
@@ -197,12 +202,30 @@ class Peer(asyncio.Protocol):
             signer=self._signer,
         )
         future = calls.add(number, deadline.at)
+        if is_held:
+            calls.held.add(number)
         self._writer.send(frame)
         try:
             return await future
         except asyncio.CancelledError:
             calls.forget(number)
             raise
+        finally:
+            if is_held:
+                calls.held.discard(number)
+
+    @property
+    def newest_call(self) -> int:
+        """The number of our newest call; see `is_unanswered`."""
+        return self._calls.newest
+
+    def is_unanswered(self, until: int, *, including_held: bool = False) -> bool:
+        """Whether one of our calls up to that number still waits for its reply.
+
+        Args:
+            including_held: whether calls count whose replies the peer may hold back.
+        """
+        return self._calls.is_waiting(until, including_held=including_held)
 
     def number_of_call(self) -> int | None:
         """A number for `call_written` on an open connection; None if a request must wait."""

@@ -14,7 +14,7 @@ RocketMQ counts each link as a copy, and 5.x believes any report.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 
@@ -67,6 +67,22 @@ class Copies:
     def forget(self, link: int) -> None:
         """Drops a link that is closed."""
         self._links.pop(link, None)
+
+    def know(self, registered: Mapping[str, int] | None, connected: Collection[str]) -> None:
+        """Records how many slaves are registered at each host; None if that cannot be known.
+
+        A connected slave that was registered stays known: a name server that was just started
+        learns of it only at its next registration.
+
+        Args:
+            connected: hosts that have connections.
+        """
+        before = self.registered
+        if registered is not None and before:
+            live = before.keys() & set(connected)
+            kept = {host: max(before[host], registered.get(host, 0)) for host in live}
+            registered = {**registered, **kept}
+        self.registered = registered
 
     def is_known(self, host: str) -> bool:
         """Whether reports from a host count."""

@@ -37,12 +37,17 @@ class Frame(NamedTuple):
 
 
 class ReportDecoder:
-    """Reads reports from bytes that arrive in any pieces."""
+    """Reads reports from bytes that arrive in any pieces.
 
-    __slots__ = ("_rest",)
+    Attributes:
+        hello: always None: slaves do not greet here.
+    """
+
+    __slots__ = ("_rest", "hello")
 
     def __init__(self) -> None:
         self._rest = b""
+        self.hello = None
 
     def feed(self, data: Buffer) -> list[int]:
         """The reports that are complete now, in order.

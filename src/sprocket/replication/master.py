@@ -5,8 +5,8 @@ them with messages that the master has not, and their logs would no longer be on
 
 Each slave has a task that sends slices of the log's files, no copies, and waits while the slave
 does not read: so a slave that stands still costs as much memory as one that is far behind, a few
-frames. What slaves report goes into `Copies`, and what enough of them have raises the watermark
-`replicated`, for which synchronous sends and their readers wait.
+frames. What slaves report is counted by the form of the stream, and what enough of them have raises
+the watermark `replicated`, for which synchronous sends and their readers wait.
 
 Source: DefaultHAService, DefaultHAConnection of RocketMQ 5.x.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -24,8 +24,8 @@ from sprocket.base.errors import ConnectionLost, OffsetOutOfRange, StoreError, U
 from sprocket.base.watermark import Watermark
 from sprocket.remoting import address
 from sprocket.remoting.server import why_not_listening
-from sprocket.replication.copies import Copies
 from sprocket.replication.flow import FlowLimit
+from sprocket.replication.master_forms import MasterForm
 from sprocket.replication.rules import StreamRules
 from sprocket.replication.slave_link import SlaveLink
 from sprocket.replication.stream_start import LogRange, stream_start
@@ -39,6 +39,8 @@ _LINKS_MAX = 64
 #: all that has arrived meanwhile: many small frames cost both sides twice as much. It does not wait
 #: for longer than this, s, nor if so many bytes are not reported, which shows a long way.
 _TURN_SECONDS, _UNREPORTED_MAX = 0.002, 64 * 1024
+#: The confirmed offset is sent at most this often without anything else, s.
+_CONFIRM_SECONDS = 0.005
 
 
 class Master:
@@ -46,7 +48,7 @@ class Master:
 
     Args:
         store: the store of the log.
-        copies: what is known of the slaves' logs.
+        form: what is on the wire, and who counts as a copy.
         replicated: is raised to the log offset up to which there are as many copies as wanted.
         readable: the same for the least number of copies: readers see the log up to there.
         sendable: the log offset up to which slaves get the log.
@@ -60,7 +62,7 @@ class Master:
     def __init__(
         self,
         store: Store,
-        copies: Copies,
+        form: MasterForm,
         *,
         replicated: Watermark,
         readable: Watermark,
@@ -72,7 +74,7 @@ class Master:
     ) -> None:
         self._store = store
         self._log = store.replica
-        self._copies = copies
+        self._form = form
         self._replicated, self._readable = replicated, readable
         self._sendable = sendable
         self._host = address.bare(host)
@@ -84,6 +86,8 @@ class Master:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         #: Warnings are given once for each host, until its slave is connected without one.
         self._warned: set[str] = set()
+        self._confirming: asyncio.TimerHandle | None = None
+        self._following: asyncio.Task[None] | None = None
         self.links: dict[int, SlaveLink] = {}
 
     @property
@@ -107,6 +111,7 @@ class Master:
             why = why_not_listening(error)
             raise UsageError(f"cannot listen for slaves at {where}: {why}") from error
         self._port = self._listening.sockets[0].getsockname()[1]
+        self.recount()
         return self
 
     async def __aexit__(
@@ -117,47 +122,43 @@ class Master:
     ) -> None:
         if self._listening is not None:
             self._listening.close()
-        tasks = list(self._tasks.values())
+        if self._confirming is not None:
+            self._confirming.cancel()
+        tasks = [*self._tasks.values(), *([self._following] if self._following else ())]
         for link in list(self.links.values()):
             link.abort()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def know_slaves(self, registered: Mapping[str, int] | None) -> None:
-        """Records how many slaves are registered at each host; None if that cannot be known.
-
-        A connected slave that was registered stays known: a name server that was just started
-        learns of it only at its next registration.
-        """
-        before = self._copies.registered
-        if registered is not None and before:
-            live = {link.host for link in self.links.values()} & before.keys()
-            kept = {host: max(before[host], registered.get(host, 0)) for host in live}
-            registered = {**registered, **kept}
-        self._copies.registered = registered
+    def recount(self) -> None:
+        """Decides anew how far the copies are, after what is known of slaves has changed."""
         for link in self.links.values():
-            if not self._copies.is_known(link.host):
+            if not self._form.is_known(link):
                 self._warn(
                     link.host,
                     "no slave of this broker is registered at this address, so what it reports "
                     "does not count as a copy",
                 )
+        if self._form.is_alone and (self._following is None or self._following.done()):
+            self._following = asyncio.ensure_future(self._follow_log())
         self._recount()
 
     def _accept(self) -> SlaveLink:
         self._count += 1
         return SlaveLink(
             self._count,
+            self._form.decoder(),
             silence=self._rules.silence,
             buffered_max=2 * self._rules.batch_bytes,
             on_open=self._opened,
+            on_greeting=self._greeted,
             on_report=self._reported,
             on_close=self._closed,
         )
 
     def _opened(self, link: SlaveLink) -> None:
-        if len(self.links) >= _LINKS_MAX and self._copies.is_known(link.host):
+        if len(self.links) >= _LINKS_MAX and self._form.is_known(link):
             self._make_way()
         if len(self.links) >= _LINKS_MAX:
             logger.warning("slave %s is refused: %d are connected", link.address, len(self.links))
@@ -165,13 +166,21 @@ class Master:
             return
         self.links[link.number] = link
         logger.info("slave %s has connected", link.address)
-        if not self._copies.is_known(link.host):
+        if not self._form.is_known(link):
             self._on_stranger()
         self._tasks[link.number] = asyncio.ensure_future(self._serve(link))
 
+    def _greeted(self, link: SlaveLink) -> None:
+        """Answers a slave that says who it is, and closes its older connections."""
+        link.write(self._form.greeting(link, max(self._sendable.value, self._log.start)))
+        for each in list(self.links.values()):
+            if each is not link and each.member == link.member:
+                self._closed(each)
+                each.abort()
+
     def _make_way(self) -> None:
         """Closes the oldest connection from a host that is not known to have a slave."""
-        strangers = (each for each in self.links.values() if not self._copies.is_known(each.host))
+        strangers = (each for each in self.links.values() if not self._form.is_known(each))
         if (oldest := next(strangers, None)) is not None:
             self._closed(oldest)
             oldest.abort()
@@ -180,7 +189,7 @@ class Master:
         if self.links.pop(link.number, None) is None:
             return
         self._tasks.pop(link.number).cancel()
-        self._copies.forget(link.number)
+        self._form.forget(link)
         logger.info("slave %s is gone; it had the log up to %d", link.address, link.reported.value)
 
     # The first report may be anything, and `stream_start` decides about it. A later one beyond the
@@ -191,24 +200,47 @@ class Master:
                 self._warn(link.host, f"it reports {offset}, and the log ends at {self._log.end}")
                 link.abort()
             return
-        self._copies.report(link.number, link.host, offset)
+        now = asyncio.get_running_loop().time()
+        self._form.report(link, offset, end=self._log.end, now=now)
         self._recount()
 
     def _recount(self) -> None:
-        rules, end = self._copies.rules, self._log.end
-        readable = self._copies.replicated(rules.least, end)
-        if rules.least > 1 and readable > self._readable.value:
+        form, end = self._form, self._log.end
+        readable = form.readable(end)
+        if readable > self._readable.value:
             self._readable.rise(readable)
             self._log.confirm()
-        if rules.wanted > 1:
-            self._replicated.rise(self._copies.replicated(rules.wanted, end))
+            if form.has_confirmed and self._confirming is None and self.links:
+                pause = max(self._rules.gather, _CONFIRM_SECONDS)
+                loop = asyncio.get_running_loop()
+                self._confirming = loop.call_later(pause, self._send_confirmed)
+        self._replicated.rise(form.replicated(end))
+
+    def _send_confirmed(self) -> None:
+        """Sends the confirmed offset to slaves that have everything else, for their readers."""
+        self._confirming = None
+        for link in self.links.values():
+            if link.sent >= self._sendable.value and link.confirmed < self._readable.value:
+                self._send(link, link.sent, b"")
+
+    async def _follow_log(self) -> None:
+        """Confirms what is appended, while no slave has a say in it."""
+        mark = self._log.appended
+        while self._form.is_alone:
+            await mark.reach(mark.value + 1, Deadline.never())
+            self._recount()
+
+    def _send(self, link: SlaveLink, offset: int, data: memoryview | bytes) -> None:
+        link.send(self._form.head(offset, len(data)), offset, data)
+        link.confirmed = self._readable.value
 
     async def _serve(self, link: SlaveLink) -> None:
         try:
             await link.reported.reach(0, Deadline.never())
             end = max(self._sendable.value, self._log.start)
             log = LogRange(self._log.start, end, self._store.log_file_bytes)
-            start = stream_start(link.requested, log, self._rules.fresh)
+            fresh = self._form.fresh(link, self._rules.fresh)
+            start = stream_start(link.requested, log, fresh)
             if start.refusal is None:
                 logger.info("slave %s gets the log from %d on", link.address, start.offset)
                 self._warned.discard(link.host)
@@ -226,7 +258,7 @@ class Master:
     def _refuse(self, link: SlaveLink, offset: int, why: str) -> None:
         """Tells a slave where this log begins or ends, which is not where its own goes on."""
         self._warn(link.host, why)
-        link.send(offset, b"")
+        self._send(link, offset, b"")
         link.close()
 
     async def _send_from(self, link: SlaveLink, position: int) -> None:
@@ -234,13 +266,16 @@ class Master:
         rules, log, mark = self._rules, self._log, self._sendable
         limit = FlowLimit(rules.bytes_per_second)
         time = asyncio.get_running_loop().time
+        if self._form.has_confirmed:
+            self._send(link, position, b"")
         while True:
             if not await mark.reach(position + 1, Deadline.after(rules.heartbeat)):
-                link.send(position, b"")
+                self._send(link, position, b"")
                 continue
             await self._store.cold.load_log(position, position + rules.batch_bytes)
-            data = log.read(position, min(rules.batch_bytes, mark.value - position))
-            link.send(position, data)
+            end = self._form.batch_end(position, min(position + rules.batch_bytes, mark.value))
+            data = log.read(position, end - position)
+            self._send(link, position, data)
             position += len(data)
             await link.drained()
             pause = limit.pause(len(data), time())

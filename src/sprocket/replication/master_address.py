@@ -19,16 +19,18 @@ class MasterAddress:
     Attributes:
         address: where the master answers requests; empty if that is unknown.
         replication: where it sends its log; empty if that is unknown.
-        changes: how often either of them has changed.
+        changes: how often either of them has changed, or the master has another epoch.
+        term: rises with each `renew`.
     """
 
-    __slots__ = ("_is_set", "address", "changes", "replication")
+    __slots__ = ("_is_set", "address", "changes", "replication", "term")
 
     def __init__(self, replication: str = "") -> None:
         self._is_set = bool(replication)
         self.address = ""
         self.replication = replication
         self.changes = Watermark(int(self._is_set))
+        self.term = 0
 
     def learn(self, address: str, replication: str) -> None:
         """Records what a name server says; nothing, if it knows no master now."""
@@ -40,6 +42,11 @@ class MasterAddress:
         if not self._is_set and replication:
             self.replication = replication
         logger.info("the master is %s, and replicates at %s", address, self.replication)
+        self.changes.rise(self.changes.value + 1)
+
+    def renew(self) -> None:
+        """Has the slave connect anew at once: the group has another epoch."""
+        self.term += 1
         self.changes.rise(self.changes.value + 1)
 
     async def known(self) -> str:

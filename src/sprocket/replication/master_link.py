@@ -7,34 +7,70 @@ synchronous send waits for this, so nothing here is a task or a stream.
 from __future__ import annotations
 
 import asyncio
+import enum
 from collections.abc import Callable, Sequence
 from typing import cast
 
 from sprocket.base.errors import ConnectionLost, SprocketError
-from sprocket.replication.frames import REPORT, Frame, FrameDecoder
+from sprocket.replication.epoch_frames import EpochFrame
+from sprocket.replication.frames import Frame
+from sprocket.replication.slave_forms import SlaveStream
 
 #: With more bytes of reports that the master has not taken, a report is left to the next time.
 _UNSENT_MAX = 64 * 1024
+
+
+class StreamEnd(enum.Enum):
+    """How a connection to a master ended, or why there was none."""
+
+    #: The master closed it, as one that stops does, or its process was killed.
+    CLOSED = enum.auto()
+    #: The connection broke.
+    RESET = enum.auto()
+    #: Nobody listens at the master's port.
+    REFUSED = enum.auto()
+    #: No connection was made in time.
+    UNREACHABLE = enum.auto()
+    #: Nothing came from the master for long.
+    SILENT = enum.auto()
+    #: It was ended here: the master is another one now, or cannot be copied.
+    LEFT = enum.auto()
+
+
+class StreamEnded(ConnectionLost):
+    """The connection to a master has ended.
+
+    Attributes:
+        how: in what way.
+    """
+
+    def __init__(self, how: StreamEnd, text: str) -> None:
+        super().__init__(text)
+        self.how = how
 
 
 class MasterLink(asyncio.Protocol):
     """The protocol of one connection.
 
     Attributes:
-        ended: fails when the connection ends, with the reason.
+        ended: fails when the connection ends, with the reason; `StreamEnded` if that is the
+            connection itself.
+        heard_at: time of the loop when something last came from the master.
         reported: the highest report; -1 before the first.
     """
 
     def __init__(
         self,
+        stream: SlaveStream,
         *,
         heartbeat: float,
         silence: float,
         position: Callable[[], int],
-        on_frames: Callable[[Sequence[Frame]], None],
+        on_frames: Callable[[Sequence[Frame | EpochFrame]], None],
     ) -> None:
         """
         Args:
+            stream: what is on the wire.
             heartbeat: seconds after which the position is reported again.
             silence: seconds without anything from the master after which it is closed.
             position: gives the log offset to report.
@@ -44,28 +80,30 @@ class MasterLink(asyncio.Protocol):
         self._silence = silence
         self._position = position
         self._on_frames = on_frames
-        self._decoder = FrameDecoder()
+        self._stream = stream
         self._loop = asyncio.get_running_loop()
-        self._heard_at = self._reported_at = 0.0
+        self.heard_at = self._reported_at = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self.reported = -1
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Reports for the first time."""
+        """Greets, or reports for the first time."""
         self._transport = cast("asyncio.Transport", transport)
-        self._heard_at = self._loop.time()
+        if self._stream.greeting:
+            self._transport.write(self._stream.greeting)
+        self.heard_at = self._loop.time()
         self._report()
         self._watch()
 
     def data_received(self, data: bytes) -> None:
         """Gives frames on, and reports what became of them."""
-        self._heard_at = self._loop.time()
+        self.heard_at = self._loop.time()
         if self.ended.done():
             return
         try:
-            frames = self._decoder.feed(data)
+            frames = self._stream.feed(data)
             if frames:
                 self._on_frames(frames)
         except (SprocketError, OSError) as error:
@@ -76,34 +114,40 @@ class MasterLink(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Ends it."""
         self._transport = None
-        self._end(ConnectionLost("it has closed the connection"))
+        if error is None:
+            self._end(StreamEnded(StreamEnd.CLOSED, "it has closed the connection"))
+        else:
+            self._end(StreamEnded(StreamEnd.RESET, f"the connection broke: {error}"))
 
     def report(self) -> None:
         """Reports the position if it has risen."""
         if self._position() > self.reported:
             self._report()
 
-    def abort(self) -> None:
+    def abort(self, why: str = "the connection is closed here") -> None:
         """Closes it at once."""
-        self._end(ConnectionLost("the connection is closed here"))
+        self._end(StreamEnded(StreamEnd.LEFT, why))
 
     def _report(self) -> None:
         transport = self._transport
-        if transport is not None and transport.get_write_buffer_size() <= _UNSENT_MAX:
+        if transport is None or not self._stream.is_ready:
+            return
+        if transport.get_write_buffer_size() <= _UNSENT_MAX:
             self._reported_at = self._loop.time()
             self.reported = self._position()
-            transport.write(REPORT.pack(self.reported))
+            transport.write(self._stream.report(self.reported))
 
     def _watch(self) -> None:
         """Closes it after a long silence, and reports after a pause; one timer for both."""
         now = self._loop.time()
-        if now >= self._heard_at + self._silence:
-            self._end(ConnectionLost(f"it was silent for {self._silence:g} s"))
+        if now >= self.heard_at + self._silence:
+            why = f"it was silent for {self._silence:g} s"
+            self._end(StreamEnded(StreamEnd.SILENT, why))
             return
         if now >= self._reported_at + self._heartbeat:
             self._report()
             self._reported_at = now
-        due = min(self._heard_at + self._silence, self._reported_at + self._heartbeat)
+        due = min(self.heard_at + self._silence, self._reported_at + self._heartbeat)
         self._timer = self._loop.call_at(due, self._watch)
 
     def _end(self, reason: Exception) -> None:

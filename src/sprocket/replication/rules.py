@@ -18,6 +18,7 @@ class StreamRules(NamedTuple):
         gather: pause after a frame that is not full, so that the next one holds more than one
             message; 0 where senders wait for slaves.
         fresh: where a slave without a log begins.
+        pauses: a slave's pause before it connects again, at first and at most.
     """
 
     heartbeat: float = 5.0
@@ -26,3 +27,4 @@ class StreamRules(NamedTuple):
     bytes_per_second: int = 0
     gather: float = 0.0
     fresh: FreshStart = FreshStart()
+    pauses: tuple[float, float] = (1.0, 15.0)

@@ -24,18 +24,19 @@ from sprocket.base.errors import (
 )
 from sprocket.base.ports import Entropy
 from sprocket.remoting import address as addresses
+from sprocket.replication.epoch_frames import EpochFrame
 from sprocket.replication.frames import Frame
 from sprocket.replication.master_address import MasterAddress
-from sprocket.replication.master_link import MasterLink
+from sprocket.replication.master_link import MasterLink, StreamEnd, StreamEnded
 from sprocket.replication.rules import StreamRules
+from sprocket.replication.slave_forms import PlainStream, SlaveStream
 from sprocket.store.store import Store
 from sprocket.store.writing.replica_log import CopyMismatch, LogCopy
 
 logger = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 10.0
-#: The pause before the next attempt: at first, and at most, s.
-_PAUSES = (1.0, 15.0)
+_ANOTHER = "another broker is the master now"
 
 
 class Slave:
@@ -48,9 +49,12 @@ class Slave:
         on_copied: is called after records were copied.
         compared: gives the reason why the master's log is not this one's continuation, as far as
             it can be known before anything is copied; None if there is none.
+        stream: makes the form of each connection: what is on the wire.
+        on_end: is called when a connection has ended, or could not be made.
 
     Attributes:
         is_connected: whether the master sends its log now.
+        heard_at: time of the loop when something last came from a master; None before.
     """
 
     def __init__(
@@ -63,6 +67,8 @@ class Slave:
         entropy: Entropy,
         on_copied: Callable[[], None],
         compared: Callable[[], Awaitable[str | None]],
+        stream: Callable[[], SlaveStream] = PlainStream,
+        on_end: Callable[[StreamEnd], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._log = store.replica
@@ -73,28 +79,44 @@ class Slave:
         self._entropy = entropy
         self._on_copied = on_copied
         self._compared = compared
+        self._stream = stream
+        self._on_end = on_end
         self._last_reason = ""
+        self._link: MasterLink | None = None
+        self._heard_at: float | None = None
         self.is_connected = False
+
+    @property
+    def heard_at(self) -> float | None:
+        """Time of the loop when something last came from a master; None before."""
+        return self._heard_at if self._link is None else self._link.heard_at
 
     async def run(self) -> None:
         """Copies until cancelled.
 
         Raises:
+            LogsDiffer: the log must be cut before it can go on.
             StoreError: the disk failed, or the store is damaged.
         """
         while True:
-            for pause in pauses(*_PAUSES, entropy=self._entropy):
+            for pause in pauses(*self._rules.pauses, entropy=self._entropy):
                 address = await self._master.known()
-                end = self._log.end
+                end, changes = self._log.end, self._master.changes.value
+                how = StreamEnd.LEFT
                 try:
                     await self._copy_from(address)
                 except (CopyMismatch, DiskFull, ProtocolError, TransportError) as error:
                     self._report_reason(address, str(error))
+                    how = error.how if isinstance(error, StreamEnded) else how
                 except OSError as error:
                     self._report_reason(address, f"cannot connect: {error}")
+                    is_refused = isinstance(error, ConnectionRefusedError)
+                    how = StreamEnd.REFUSED if is_refused else StreamEnd.UNREACHABLE
                 finally:
                     self.is_connected = False
-                await asyncio.sleep(pause)
+                self._on_end(how)
+                if await self._master.changes.reach(changes + 1, Deadline.after(pause)):
+                    break  # another master, or another epoch: it is tried at once
                 if self._log.end > end:
                     break
 
@@ -109,24 +131,30 @@ class Slave:
 
     async def _copy_from(self, address: str) -> None:
         host, port = addresses.split(address)
+        term = self._master.term
         if (difference := await self._compared()) is not None:
             raise ConnectionLost(difference)
         if self._is_flushing:
             await self._store.sync()  # the stream begins at what is reported, and that is the end
-        copy = self._log.copy()
+        copy, stream = self._log.copy(), self._stream()
 
-        def on_frames(frames: Sequence[Frame]) -> None:
-            if address != self._master.replication:
-                raise ConnectionLost("another broker is the master now")
+        def is_current() -> bool:
+            return (address, term) == (self._master.replication, self._master.term)
+
+        def on_frames(frames: Sequence[Frame | EpochFrame]) -> None:
+            if not is_current():
+                raise ConnectionLost(_ANOTHER)
             before = self._log.end
             for frame in frames:
-                self._append(copy, frame)
+                self._append(copy, stream, frame)
+            stream.after(frames[-1])
             if self._log.end > before:
                 self._on_copied()
 
         def link() -> MasterLink:
             rules, mark = self._rules, self._mark
             return MasterLink(
+                stream,
                 heartbeat=rules.heartbeat,
                 silence=rules.silence,
                 position=lambda: mark.value,
@@ -136,15 +164,30 @@ class Slave:
         async with asyncio.timeout(_CONNECT_SECONDS):
             loop = asyncio.get_running_loop()
             _, connected = await loop.create_connection(link, host, port)
-        flushes = asyncio.ensure_future(self._report_flushes(connected))
+        self._link = connected
+        tasks = [
+            asyncio.ensure_future(self._report_flushes(connected)),
+            asyncio.ensure_future(self._watch_master(connected, is_current)),
+        ]
         try:
             await connected.ended
         finally:
-            flushes.cancel()
+            self._heard_at, self._link = connected.heard_at, None
+            for task in tasks:
+                task.cancel()
             connected.abort()
 
-    def _append(self, copy: LogCopy, frame: Frame) -> None:
+    async def _watch_master(self, link: MasterLink, is_current: Callable[[], bool]) -> None:
+        """Leaves a master that is one no longer, also if nothing comes from it."""
+        changes = self._master.changes
+        while is_current():
+            await changes.reach(changes.value + 1, Deadline.never())
+        link.abort(_ANOTHER)
+
+    def _append(self, copy: LogCopy, stream: SlaveStream, frame: Frame | EpochFrame) -> None:
         if frame.data or frame.offset == copy.end:
+            if frame.offset == copy.end or self._log.is_empty:
+                stream.before(frame)
             copy.append(frame.offset, frame.data)
         elif not (self._log.is_empty and not frame.offset % self._store.log_file_bytes):
             raise ConnectionLost(_difference(frame.offset, copy.end))

@@ -5,15 +5,32 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import cast
+from typing import Protocol, cast
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConnectionLost, RemoteProtocolError
 from sprocket.base.watermark import Watermark
 from sprocket.remoting import address
-from sprocket.replication.frames import HEAD, ReportDecoder
+from sprocket.replication.epoch_frames import SlaveHello
 
 logger = logging.getLogger(__name__)
+
+
+class SlaveDecoder(Protocol):
+    """Reads what a slave sends."""
+
+    @property
+    def hello(self) -> SlaveHello | None:
+        """How it greeted; None before, and where slaves do not greet."""
+        ...
+
+    def feed(self, data: bytes) -> list[int]:
+        """The reports that are complete now, in order.
+
+        Raises:
+            RemoteProtocolError: no slave sends that.
+        """
+        ...
 
 
 class SlaveLink(asyncio.Protocol):
@@ -25,23 +42,28 @@ class SlaveLink(asyncio.Protocol):
         requested: its first report; -1 before.
         reported: its highest report; -1 before the first.
         sent: log offset after the bytes that were sent; -1 before any.
+        confirmed: the confirmed offset that was sent last; -1 before.
     """
 
     def __init__(
         self,
         number: int,
+        decoder: SlaveDecoder,
         *,
         silence: float,
         buffered_max: int,
         on_open: Callable[[SlaveLink], None],
+        on_greeting: Callable[[SlaveLink], None],
         on_report: Callable[[SlaveLink, int], None],
         on_close: Callable[[SlaveLink], None],
     ) -> None:
         """
         Args:
+            decoder: reads what the slave sends.
             silence: seconds without a report after which it is closed.
             buffered_max: with more bytes than this not sent yet, `drained` waits.
-            on_open, on_report, on_close: are called with what happens to it.
+            on_open, on_greeting, on_report, on_close: are called with what happens to it;
+                `on_greeting` may raise `RemoteProtocolError`, which ends it.
         """
         self.number = number
         self.address = ""
@@ -49,10 +71,13 @@ class SlaveLink(asyncio.Protocol):
         self.requested = -1
         self.reported = Watermark(-1)
         self.sent = -1
-        self._decoder = ReportDecoder()
+        self._is_greeted = False
+        self.confirmed = -1
+        self._decoder = decoder
         self._silence = silence
         self._buffered_max = buffered_max
         self._on_open = on_open
+        self._on_greeting = on_greeting
         self._on_report = on_report
         self._on_close = on_close
         self._heard_at = 0.0
@@ -76,6 +101,9 @@ class SlaveLink(asyncio.Protocol):
         self._heard_at = asyncio.get_running_loop().time()
         try:
             reports = self._decoder.feed(data)
+            if self._decoder.hello is not None and not self._is_greeted:
+                self._is_greeted = True
+                self._on_greeting(self)
         except RemoteProtocolError as error:
             logger.warning("the slave at %s is disconnected: %s", self.address, error)
             self.abort()
@@ -86,6 +114,17 @@ class SlaveLink(asyncio.Protocol):
             self.requested = reports[0]
         self._on_report(self, max(reports))
         self.reported.rise(max(reports))
+
+    @property
+    def hello(self) -> SlaveHello | None:
+        """How the slave greeted; None before, and where slaves do not greet."""
+        return self._decoder.hello
+
+    @property
+    def member(self) -> int | None:
+        """The slave's number, if it has said it and counts as a member; not that of a learner."""
+        hello = self.hello
+        return None if hello is None or hello.is_learner else hello.member
 
     def pause_writing(self) -> None:
         """Holds `drained`."""
@@ -101,15 +140,21 @@ class SlaveLink(asyncio.Protocol):
             self._check.cancel()
         self._transport = None
         lost = ConnectionLost(f"the slave at {self.address} is gone")
-        self._turns.fail(lost)
-        self.reported.fail(lost)
+        for mark in (self._turns, self.reported):
+            mark.fail(lost)
         self._on_close(self)
 
-    def send(self, offset: int, data: memoryview | bytes) -> None:
-        """Sends bytes of the log; none are a heartbeat."""
+    def send(self, head: bytes, offset: int, data: memoryview | bytes) -> None:
+        """Sends bytes of the log, which begin at an offset, behind their head; none are a
+        heartbeat."""
         if self._transport is not None:
-            self._transport.writelines((HEAD.pack(offset, len(data)), data))
+            self._transport.writelines((head, data))
             self.sent = offset + len(data)
+
+    def write(self, data: bytes) -> None:
+        """Sends something else."""
+        if self._transport is not None:
+            self._transport.write(data)
 
     async def drained(self) -> None:
         """Returns when few bytes are left to be sent.

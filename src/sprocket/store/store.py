@@ -332,6 +332,11 @@ class Store:
         return LogOffset(self._log.end)
 
     @property
+    def newest_ms(self) -> int:
+        """When the newest record was stored, ms since 1970 UTC; 0 if there is none."""
+        return self._log.newest_ms
+
+    @property
     def oldest_ms(self) -> int:
         """When the first record of the log was stored, ms; -1 if there is none."""
         start = self._log.start
@@ -345,9 +350,8 @@ class Store:
     def queues(self) -> Mapping[str, list[int]]:
         """Topics that have or had messages, with the numbers of their queues."""
         found: dict[str, list[int]] = {}
-        for (topic, number), queue in self._by_name.items():
-            if queue.has_files:
-                found.setdefault(topic, []).append(number)
+        for topic, number in (name for name, queue in self._by_name.items() if queue.has_files):
+            found.setdefault(topic, []).append(number)
         return found
 
     def min_offset(self, topic: str, queue_number: int) -> QueueOffset:

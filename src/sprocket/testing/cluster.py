@@ -16,6 +16,7 @@ from sprocket.base.ports import Disk
 from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
 from sprocket.client.base.world import ClientEnvironment
+from sprocket.election.elector import Elector
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.nameserver import NameServer
 from sprocket.store.config import StoreConfig
@@ -29,6 +30,9 @@ from sprocket.testing.process import SimulatedProcess
 
 #: Between the name of a master and the number of its slave, in the name of a machine.
 _SLAVE = "-slave-"
+
+#: The name of brokers that elect their master.
+GROUP_NAME = "group"
 
 NAMESERVER_PORT = 9876
 BROKER_PORT = 10911
@@ -79,6 +83,11 @@ class Machine:
     def is_running(self) -> bool:
         """Whether its server was started, and was neither stopped nor killed."""
         return self._process is not None
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether its process stands still."""
+        return self._process is not None and self._process.is_stopped
 
     @property
     def has_failed(self) -> bool:
@@ -164,7 +173,8 @@ class Cluster:
         seed: the seed of everything random in servers and clients.
         nameservers, brokers: their numbers; they are named `ns-0`, `broker-0` and so on.
         slaves: how many slaves each broker has; they are named `broker-0-slave-1` and so on.
-        broker: settings of all brokers; names and addresses are filled in.
+        broker, nameserver: settings of all of them; names and addresses are filled in.
+        elect: makes the elector of each broker; then all brokers are one group, `GROUP_NAME`.
         store: settings of their stores.
         sync_seconds: the shortest and the longest time of a sync of their disks.
     """
@@ -178,15 +188,19 @@ class Cluster:
         brokers: int = 1,
         slaves: int = 0,
         broker: BrokerConfig | None = None,
+        nameserver: NameServerConfig | None = None,
         store: StoreConfig = SMALL_STORE,
         sync_seconds: tuple[float, float] = (0.0005, 0.02),
+        elect: Callable[[Machine], Elector] | None = None,
     ) -> None:
+        self._elect = elect
         self.network = network
         self._entropy = SeededEntropy(f"cluster {seed}")
         self._broker_config = broker or BrokerConfig()
+        self._nameserver_config = nameserver or NameServerConfig()
         self._store_config = store
         self._sync_seconds = sync_seconds
-        self.nameservers = [self._machine(f"ns-{n}", _nameserver) for n in range(nameservers)]
+        self.nameservers = [self._machine(f"ns-{n}", self._nameserver) for n in range(nameservers)]
         self.brokers = [self._machine(f"broker-{n}", self._broker) for n in range(brokers)]
         self.slaves = [
             self._machine(f"{master.name}{_SLAVE}{n}", self._broker)
@@ -194,6 +208,8 @@ class Cluster:
             for n in range(1, slaves + 1)
         ]
         self._clients = 0
+        #: Settings of slaves that became masters, by the names of their machines.
+        self._promoted: dict[str, dict[str, object]] = {}
         #: The wall clocks of all brokers and clients, with their names.
         self.clocks = [(machine.name, machine.clock) for machine in self.brokers]
 
@@ -218,6 +234,16 @@ class Cluster:
         for machine in reversed(self.machines):
             if machine.is_running:
                 await machine.stop()
+
+    async def promote(self, slave: Machine, **settings: object) -> None:
+        """Starts a slave that does not run as the master of its name, with its folder.
+
+        Args:
+            settings: of its broker, which differ from those of all brokers.
+        """
+        self.network.note(f"promote {slave.name}")
+        self._promoted[slave.name] = settings
+        await slave.start()
 
     async def supervise(self, journal: Journal) -> None:
         """Restarts brokers that a disk failure ended, as an operator would; until cancelled."""
@@ -253,7 +279,11 @@ class Cluster:
 
     def _broker(self, machine: Machine) -> AbstractAsyncContextManager[Any]:
         name, _, number = machine.name.partition(_SLAVE)
-        role = {"id": int(number), "role": "SLAVE"} if number else {}
+        role: dict[str, object] = {"id": int(number), "role": "SLAVE"} if number else {}
+        role = self._promoted.get(machine.name, role)
+        elector = None
+        if self._elect is not None:
+            name, elector = GROUP_NAME, self._elect(machine)
         config = replace(
             self._broker_config,
             **role,  # type: ignore[arg-type]
@@ -269,9 +299,9 @@ class Cluster:
             disk=machine.disk,
             clock=machine.clock,
             entropy=self._entropy.fork(f"{machine.name} {machine.starts}"),
+            elector=elector,
         )
 
-
-def _nameserver(machine: Machine) -> AbstractAsyncContextManager[Any]:
-    config = NameServerConfig(host=machine.address, port=NAMESERVER_PORT)
-    return NameServer(config, disk=machine.disk)
+    def _nameserver(self, machine: Machine) -> AbstractAsyncContextManager[Any]:
+        config = replace(self._nameserver_config, host=machine.address, port=NAMESERVER_PORT)
+        return NameServer(config, disk=machine.disk)

@@ -105,7 +105,8 @@ class Network:
         self._addresses: dict[str, str] = {}
         self._next_port = 30_000
         self._endpoints: dict[SimulatedTransport, None] = {}
-        self._cuts: set[frozenset[str]] = set()
+        #: Hosts between which nothing travels, in the direction of each pair.
+        self._cuts: set[tuple[str, str]] = set()
         self._slow: dict[frozenset[str], float] = {}
         #: By host, the faults of its replies.
         self._answers: dict[str, Fates] = {}
@@ -180,7 +181,11 @@ class Network:
 
     def cut(self, one: str, other: str) -> None:
         """Cuts the link between two hosts until `heal`."""
-        self._cuts.add(frozenset((one, other)))
+        self._cuts |= {(one, other), (other, one)}
+
+    def cut_one_way(self, sender: str, receiver: str) -> None:
+        """Holds what one host sends to another until `heal`; the other direction works."""
+        self._cuts.add((sender, receiver))
 
     def cut_off(self, host: str) -> None:
         """Cuts the links between a host and all others until `heal`."""
@@ -216,8 +221,8 @@ class Network:
         return (first, first) if self.entropy.happens(fates.twice) else (first,)
 
     def is_cut(self, one: str, other: str) -> bool:
-        """Whether the link between two hosts is cut."""
-        return one != other and frozenset((one, other)) in self._cuts
+        """Whether nothing travels from one host to another."""
+        return one != other and (one, other) in self._cuts
 
     def break_connections(self, host: str | None = None, *, probability: float = 1.0) -> None:
         """Breaks each connection, of all hosts or of one, with a probability."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sprocket.testing import popped, replicated, scenarios, timed, transacted
+from sprocket.testing import elected, popped, promoted, replicated, scenarios, timed, transacted
+from sprocket.testing.elected import ELECTED
 from sprocket.testing.history import HistoryOutcome
 from sprocket.testing.popped import POPPED
+from sprocket.testing.promoted import PROMOTED
 from sprocket.testing.replicated import REPLICATED
 from sprocket.testing.scenarios import SCENARIOS
 from sprocket.testing.timed import TIMED
@@ -21,6 +23,8 @@ PLAYS: dict[str, Play] = {
     **dict.fromkeys(TRANSACTED, transacted.play),
     **dict.fromkeys(REPLICATED, replicated.play),
     **dict.fromkeys(POPPED, popped.play),
+    **dict.fromkeys(PROMOTED, promoted.play),
+    **dict.fromkeys(ELECTED, elected.play),
 }
 #: A sentence about each scenario.
 DOCS: dict[str, str] = {
@@ -29,6 +33,8 @@ DOCS: dict[str, str] = {
     **{name: undecided.doc for name, undecided in TRANSACTED.items()},
     **{name: popping.doc for name, popping in POPPED.items()},
     **{name: copied.doc for name, copied in REPLICATED.items()},
+    **{name: promotion.doc for name, promotion in PROMOTED.items()},
+    **{name: group.doc for name, group in ELECTED.items()},
 }
 
 

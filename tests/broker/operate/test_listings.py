@@ -25,7 +25,7 @@ from sprocket.protocol.bodies import (
     TopicStatsTable,
 )
 from sprocket.protocol.bodies.body import Body, DataVersion
-from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.group import CreateGroup
 from tests.broker.parts import Asker, play
@@ -161,13 +161,16 @@ LISTINGS: dict[int, dict[str, str]] = {
     RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: {
         "topic": "wide", "group": "g", "timestamp": "-1", "isForce": "true",
     },
+    RequestCode.GET_ALL_DELAY_OFFSET: {},
+    OwnRequestCode.STATE_CHANGES: {"brokerId": "1"},
     RequestCode.CLONE_GROUP_OFFSET: {"srcGroup": "g", "destGroup": "h", "topic": "wide"},
 }  # fmt: skip
 #: The other requests: each is about one thing, or about as much as it brings.
 OTHERS = {
     10, 11, 12, 14, 15, 17, 18, 25, 26, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 41, 42, 46, 60, 61,
     200, 207, 215, 223, 225, 302, 306, 307, 309, 310, 315, 320, 321, 323, 324, 325, 329, 345, 351,
-    352, 353, 361, 370, 400, 401, 402, *range(200050, 200056), 200151, 30301, 30302,
+    352, 353, 361, 370, 400, 401, 402, 905, 906, 1007, *range(200050, 200056), 200151, 30301, 30302,
+    30305, 30312,
 }  # fmt: skip
 #: Calls of functions in one turn of the loop: some milliseconds.
 CALLS_MAX = 50_000

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from sprocket.protocol.bodies import ReplicaStateBody
+from sprocket.protocol.requests.election import (
+    ExchangeReplicaAddress,
+    ExchangeReplicaAddressReply,
+)
 from sprocket.protocol.requests.replica import ReplicaState
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
@@ -30,5 +34,21 @@ def test_master_and_slave_say_how_far_they_are() -> None:
             assert mine is not None
             assert (mine.activated, mine.max_offset) == (True, end)
             assert mine.master_addr == f"{running.master.address}:10912"
+
+    simulate(main)
+
+
+def test_a_master_says_where_slaves_connect_to_and_a_slave_does_not() -> None:
+    async def main(network: Network) -> None:
+        async with group(network, slaves=1) as running:
+            master, slave = running.askers
+            await master.create("T")
+            reply = await master.call(ExchangeReplicaAddress())
+            found = reply.read(ExchangeReplicaAddressReply)
+            assert found.master_ha_address == f"{running.master.address}:10912"
+            assert found.master_address == f"{running.master.address}:10911"
+            assert found.master_flush_offset == 0
+            reply = await slave.call(ExchangeReplicaAddress())
+            assert reply.read(ExchangeReplicaAddressReply) == ExchangeReplicaAddressReply()
 
     simulate(main)

@@ -8,7 +8,8 @@ from hypothesis import strategies as some
 
 from sprocket.base.errors import SystemBusy
 from sprocket.broker.reading.pull import HOLD_MS_MAX
-from sprocket.broker.tables.offsets import APART_MS, RESET_MS, ConsumerOffsets
+from sprocket.broker.tables.offset_resets import APART_MS, RESET_MS
+from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.store.state.snapshot import decode_state, encode_state
 from sprocket.testing.clock import ManualClock
 from tests.support import calls_of

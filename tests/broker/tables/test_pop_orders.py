@@ -17,9 +17,15 @@ def table() -> OrderTable:
 
 
 def give(
-    orders: OrderTable, *offsets: int, pop_ms: int = _POP_MS, attempt: str | None = None
+    orders: OrderTable,
+    *offsets: int,
+    pop_ms: int = _POP_MS,
+    attempt: str | None = None,
+    start: int = 0,
 ) -> dict[int, int]:
-    return orders.give("g", "t", 3, offsets, pop_ms=pop_ms, invisible_ms=60_000, attempt=attempt)
+    return orders.give(
+        "g", "t", 3, offsets, pop_ms=pop_ms, invisible_ms=60_000, attempt=attempt, start=start
+    )
 
 
 def until(orders: OrderTable, now_ms: int, attempt: str | None = None) -> int | None:
@@ -103,7 +109,7 @@ def test_nothing_that_is_acknowledged_is_given_out_again(
         assert not done & set(given_out)
         if not given_out:
             break
-        give(orders, *given_out, pop_ms=pop_ms)
+        give(orders, *given_out, pop_ms=pop_ms, start=offset)
         for each in acknowledged & set(given_out):
             found = orders.acknowledge("g", "t", 3, each, pop_ms)
             assert found is not None

@@ -34,7 +34,11 @@ class _Broker:
 def _leases(broker: _Broker) -> Leases:
     reports = SimpleNamespace(succeeded=lambda *_: None, refused=lambda *_: None)
     session = SimpleNamespace(
-        client_id="c", pool=broker, address=lambda name: name, reachability=reports
+        client_id="c",
+        pool=broker,
+        address=lambda name: name,
+        reachability=reports,
+        search=SimpleNamespace(failed=lambda *_: None),
     )
     return Leases(cast(Session, session), "g", 3_000)
 

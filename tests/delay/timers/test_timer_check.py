@@ -30,7 +30,10 @@ def reading(disk: MemoryDisk) -> TimerProgress | None:
 
 def test_what_was_saved_is_read() -> None:
     assert reading(saved()) == PROGRESS
-    assert reading(saved(PROGRESS._replace(is_clean=False))) == PROGRESS._replace(is_clean=False)
+    for is_clean in (False, True):
+        for has_replaced in (False, True):
+            progress = PROGRESS._replace(is_clean=is_clean, has_replaced=has_replaced)
+            assert reading(saved(progress)) == progress
 
 
 def test_java_finds_its_numbers_where_it_looks() -> None:

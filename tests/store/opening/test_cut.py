@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 
 import pytest
 
@@ -10,7 +11,7 @@ from sprocket.base.errors import StoreError
 from sprocket.store.store import Store
 from sprocket.store.views.tag_codes import TAGS_ONLY
 from sprocket.testing.clock import ManualClock
-from sprocket.testing.disk import FaultyDisk, MemoryDisk
+from sprocket.testing.disk import FaultyDisk, MemoryDisk, MemoryMappedFile
 from sprocket.testing.loop import simulate
 from tests.store.making import HOST, ROOT, SMALL, a_draft, messages, opened
 
@@ -126,5 +127,80 @@ def test_a_loss_of_power_during_the_cut_leaves_a_store_that_is_cut_again(is_stop
                 assert uncut.log_end >= offsets[kept]
                 await uncut.close()
                 await check(await cut(after.after_kill(), offsets[kept]), kept, offsets[kept])
+
+    simulate(main)
+
+
+class StoppingFiles(StoppingDisk):
+    """The same at each file that is made or removed as well."""
+
+    def remove(self, path: str) -> None:
+        self._step()
+        super().remove(path)
+
+    def map(self, path: str, size: int) -> MemoryMappedFile:
+        self._step()
+        return super().map(path, size)
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_queue_of_which_all_is_cut_begins_anew_also_after_a_crash(is_killed: bool) -> None:
+    async def main(_: object) -> None:
+        for steps in range(40):
+            disk = StoppingFiles(steps)
+            store = await opened(disk)
+            offsets = [
+                store.append(a_draft(b"%d" % each, queue_number=each // 20)).log_offset
+                for each in range(COUNT)
+            ]
+            await store.close()
+            disk.left = steps
+            with suppress(StoreError):
+                await (await cut(disk, offsets[20])).close()
+            disk.left = 1 << 30
+            disk = disk.after_kill() if is_killed else disk.after_power_loss()
+            store = await cut(disk, offsets[20])
+            assert store.max_offset("orders", 0) == 20
+            assert store.append(a_draft(queue_number=1)).queue_offset == 0
+            await store.close()
+
+    simulate(main)
+
+
+def test_a_queue_of_which_only_expired_messages_are_left_continues_behind_them() -> None:
+    async def main(_: object) -> None:
+        disk = MemoryDisk()
+        store = await opened(disk)
+        offsets = [store.append(a_draft(b"%d" % each)).log_offset for each in range(16)]
+        for each in range(20):
+            store.append(a_draft(b"%d" % each, queue_number=1))
+        last = [store.append(a_draft(b"%d" % each)).log_offset for each in range(16, 24)]
+        await store.close()
+        disk = disk.after_kill()
+        start = offsets[-1] - offsets[-1] % SMALL.log_file_bytes + SMALL.log_file_bytes
+        for name in disk.names(f"{ROOT}/commitlog"):
+            if int(name) < start:
+                disk.remove(f"{ROOT}/commitlog/{name}")
+        store = await opened(disk)  # it drops the files of the queue that lead nowhere
+        assert store.min_offset("orders", 0) == 16
+        await store.close()
+        store = await cut(disk.after_kill(), last[0])
+        assert store.append(a_draft()).queue_offset == 16
+        await store.close()
+
+    simulate(main)
+
+
+def test_what_was_cut_does_not_come_back_with_a_loss_of_power_behind_the_cut() -> None:
+    async def main(_: object) -> None:
+        for seed in range(10):
+            for kept in (0, 7, 15):
+                disk = FaultyDisk(seed)
+                offsets = await filled(disk, is_stopped=True)
+                disk = disk.after_power_loss()
+                await cut(disk, offsets[kept])  # nothing is synced from here on
+                store = await opened(disk.after_power_loss())
+                assert store.log_end == offsets[kept]
+                await store.close()
 
     simulate(main)

@@ -14,10 +14,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
 from sprocket.base.troubles import Troubles
 from sprocket.base.watermark import Watermark
+from sprocket.broker.members.acting import EXPIRY_MS
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.message.record import body_crc
@@ -49,6 +52,8 @@ class Registration:
         on_master: is called with the addresses of a slave's master, for clients and for slaves, as
             a name server gives them; both are empty if it knows no master.
 
+        number: the broker's number until `move`; 0 is the master.
+
     Attributes:
         changes: how often a topic was created, changed or removed.
     """
@@ -62,7 +67,9 @@ class Registration:
         address: str,
         ha_address: str,
         on_master: Callable[[str, str], None],
+        number: int,
     ) -> None:
+        self._number, self._epoch = number, 0
         self._pool = pool
         self._topics = topics
         self._settings = settings
@@ -94,6 +101,16 @@ class Registration:
         for link in self._links:
             link.start_over()
 
+    def move(self, number: int, epoch: int) -> None:
+        """Registers the broker soon under another number, which it has since an epoch.
+
+        A name server of RocketMQ takes a new master at another address only with a state version
+        that is not below the old one's, and forgets an address under its other number.
+        Source: RouteInfoManager.registerBroker, ReplicasManager.changeToMaster of RocketMQ 5.x.
+        """
+        self._number, self._epoch = number, epoch
+        self.register_all()
+
     async def first(self) -> None:
         """Registers at all name servers; those that do not answer within one second are left to
         `run`."""
@@ -117,7 +134,7 @@ class Registration:
             broker_name=config.name,
             broker_addr=self._address,
             cluster_name=config.cluster,
-            broker_id=config.id,
+            broker_id=self._number,
         )
         deadline = Deadline.after(_LEAVE_SECONDS)
         outcomes = await asyncio.gather(
@@ -156,8 +173,9 @@ class Registration:
             broker_addr=self._address,
             cluster_name=config.cluster,
             ha_server_addr=self._ha_address,
-            broker_id=config.id,
-            enable_acting_master=False,
+            broker_id=self._number,
+            enable_acting_master=config.acting_master,
+            heartbeat_timeout_millis=EXPIRY_MS if config.acting_master else None,
             body_crc32=body_crc(body),
         )
         deadline = Deadline.after_ms(config.registration_timeout_ms)
@@ -171,7 +189,7 @@ class Registration:
             return
         if not link.was_ever_whole:
             logger.info("registered at name server %s", address)
-        if config.id != MASTER:
+        if self._number != MASTER:
             self._learn_master(reply)
         self._troubles.ended(address, f"registered again at name server {address}")
         name = f"warning of {address}"
@@ -203,7 +221,7 @@ class Registration:
         if permission != _READ_WRITE:
             topics = {name: _limited(topic, permission) for name, topic in topics.items()}
         table = TopicTable(
-            data_version=self._topics.version,
+            data_version=self._version(),
             mapping_data_version=DataVersion(),
             topic_config_table=topics,
             topic_queue_mapping_detail_map={},
@@ -212,6 +230,13 @@ class Registration:
         has_filters = self._settings.config.filter_workers > 0
         servers = [self._address] if has_filters else []
         return RegisterBody(filter_server_list=servers, topics=table).encode()
+
+    def _version(self) -> DataVersion:
+        """The version of the topics; in a group, the epoch is its state version."""
+        version = self._topics.version
+        if not self._epoch:
+            return version
+        return msgspec.structs.replace(version, state_version=self._epoch)
 
 
 def _limited(topic: TopicConfig, permission: int) -> TopicConfig:

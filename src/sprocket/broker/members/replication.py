@@ -32,10 +32,13 @@ from sprocket.protocol.requests.route import ClusterOf
 from sprocket.remoting import address as addresses
 from sprocket.remoting.pool import Pool
 from sprocket.replication.copies import Copies, CopyRules
+from sprocket.replication.epochs import EpochList
 from sprocket.replication.master import Master
 from sprocket.replication.master_address import MasterAddress
+from sprocket.replication.master_forms import MasterForm, PlainForm
 from sprocket.replication.rules import StreamRules
 from sprocket.replication.slave import Slave
+from sprocket.replication.slave_link import SlaveLink
 from sprocket.replication.stream_start import FreshStart
 from sprocket.store.store import Store
 
@@ -73,6 +76,7 @@ class Replication:
         pool: connections to the name servers.
 
     Attributes:
+        is_slave: whether this broker is a slave now.
         copies: what is known of the slaves' logs.
         master: where the master of a slave is: tasks of a slave that copy what is not in the log
             wait for it here.
@@ -102,6 +106,7 @@ class Replication:
         self._exit = AsyncExitStack()
         self._is_flushing = settings.store.flush == "SYNC_FLUSH"
         self.is_slave = config.role == SLAVE
+        self._time = asyncio.get_running_loop().time
         self.copies = Copies(copy_rules(config))
         if config.nameservers:  # until one has answered, nobody is known to be a slave
             self.copies.registered = {}
@@ -115,39 +120,49 @@ class Replication:
         Raises:
             UsageError: the port that is set is in use; or any other, where senders wait for slaves.
         """
-        if self.is_slave:
-            return self
+        if not self.is_slave:
+            await self._listen(PlainForm(self.copies), self._settings.config.replication_port)
+            if self._settings.config.role == SYNC_MASTER:
+                rules = self.copies.rules
+                logger.info(
+                    "a send is answered with %d copies, this broker's included; with fewer than "
+                    "%d in sync, messages are refused",
+                    rules.wanted,
+                    rules.least,
+                )
+        return self
+
+    async def _listen(self, form: MasterForm, port: int) -> None:
+        """Listens for slaves.
+
+        Args:
+            port: 0 for the one beside the broker's, which may be in use.
+
+        Raises:
+            UsageError: as `__aenter__`.
+        """
         config = self._settings.config
         sender = Master(
             self._store,
-            self.copies,
+            form,
             replicated=self._replicated,
             readable=self._readable,
             sendable=self._store.flushed if self._is_flushing else self._store.replica.appended,
             host=config.host,
-            port=config.replication_port or (config.port and config.port + 1),
+            port=port or (config.port and config.port + 1),
             rules=self._rules,
             on_stranger=self._ask_soon,
         )
         try:
             self.sender = await self._exit.enter_async_context(sender)
         except UsageError as error:
-            if config.replication_port or config.role == SYNC_MASTER:
+            if port or config.role == SYNC_MASTER:
                 raise
             logger.warning(
                 "%s; so no slave can copy this broker. broker.replication_port (haListenPort) "
                 "takes another port",
                 error,
             )
-        if config.role == SYNC_MASTER:
-            rules = self.copies.rules
-            logger.info(
-                "a send is answered with %d copies, this broker's included; with fewer than %d in "
-                "sync, messages are refused",
-                rules.wanted,
-                rules.least,
-            )
-        return self
 
     async def __aexit__(
         self,
@@ -189,16 +204,43 @@ class Replication:
         )
         await self.slave.run()
 
+    def learn_master(self, address: str, replication: str) -> None:
+        """Takes the addresses of a slave's master from a name server."""
+        self.master.learn(address, replication)
+
+    def is_known(self, host: str) -> bool:
+        """Whether a host is known to have a slave of this broker."""
+        return self.copies.is_known(host)
+
+    @property
+    def epochs(self) -> EpochList:
+        """The epochs of the log: none, where no elector counts them."""
+        return EpochList()
+
+    def figures(self) -> dict[str, str]:
+        """Figures of a broker that belongs to a group, for its state."""
+        return {}
+
+    def is_in_sync(self, link: SlaveLink) -> bool:
+        """Whether a connected slave is in sync."""
+        return self._store.log_end - link.reported.value < self.copies.rules.gap_bytes
+
     @property
     def is_waiting(self) -> bool:
         """Whether sends wait for slaves."""
         return self.copies.rules.wanted > 1
 
-    def check_copies(self) -> None:
+    def role_check(self) -> Callable[[bool], None] | None:
+        """What each message is checked with before it is stored; see `Ingress`."""
+        return self.check_copies if self.is_waiting else None
+
+    def check_copies(self, is_awaited: bool = True) -> None:
         """
         Raises:
-            SystemFailure: too few copies are in sync to accept a message.
+            SystemFailure: too few copies are in sync to accept a message that waits for them.
         """
+        if not is_awaited:
+            return
         end = self._store.replica.end
         if not self.copies.is_enough(end):
             raise SystemFailure(
@@ -228,7 +270,9 @@ class Replication:
             if self.sender is not None and self.sender.links:
                 registered = await self._registered_slaves()
                 if registered is not None or not self.copies.registered:
-                    self.sender.know_slaves(registered)
+                    hosts = {link.host for link in self.sender.links.values()}
+                    self.copies.know(registered, hosts)
+                    self.sender.recount()
             pause = self._settings.config.registration_ms / 1000
             await self._questions.reach(asked + 1, Deadline.after(pause))
 

@@ -7,6 +7,7 @@ queryConsumeQueue of RocketMQ 5.x.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from sprocket.base.deadline import loop_ms
@@ -140,7 +141,13 @@ class BrokerFigures:
         clock: Clock,
         transactions: TransactionCounts,
         timers: TimerFigures | None = None,
+        of_group: Callable[[], dict[str, str]] = dict,
     ) -> None:
+        """
+        Args:
+            of_group: figures of a broker that belongs to a group.
+        """
+        self._of_group = of_group
         self._store = store
         self._volumes = volumes
         self._ingress = ingress
@@ -190,6 +197,7 @@ class BrokerFigures:
             zeros
             | self._of_timers(now_ms)
             | self._transactions.table()
+            | self._of_group()
             | {
                 "bootTimestamp": str(self._started_ms),
                 "brokerActive": "true",

@@ -36,12 +36,12 @@ class ReplicaRequests:
                 max_offset=end,
             )
             return Reply(body=ReplicaStateBody(ha_client_runtime_info=mine).encode())
-        sender, rules = self._replication.sender, self._replication.copies.rules
+        sender = self._replication.sender
         slaves = [
             SlaveState(
                 addr=link.address,
                 diff=end - link.reported.value,
-                in_sync=end - link.reported.value < rules.gap_bytes,
+                in_sync=self._replication.is_in_sync(link),
                 slave_ack_offset=link.reported.value,
                 transfer_from_where=link.sent,
             )

@@ -55,9 +55,11 @@ class TopicRequests:
         volumes: Volumes,
         save_topics: Callable[[], Awaitable[None]],
         save_offsets: Callable[[], Awaitable[None]],
+        on_removed: Callable[[str], None],
     ) -> None:
         """
         Args:
+            on_removed: called with an unknown topic whose queues were deleted.
             save_topics: returns when the file contains all changes of topics; raises `StoreError`
                 if it cannot be written.
         """
@@ -69,6 +71,7 @@ class TopicRequests:
         self._volumes = volumes
         self._save_topics = save_topics
         self._save_offsets = save_offsets
+        self._on_removed = on_removed
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
@@ -220,4 +223,5 @@ class TopicRequests:
         async for name in in_turns(list(self._store.queues())):
             if self._topics.get(name) is None and not self._topics.is_own(name):
                 self._store.delete_topic(name)
+                self._on_removed(name)
         return Reply()

@@ -244,7 +244,7 @@ class Taking:
     def _give_in_order(self, ask: PopAsk, found: Popped, span: PoppedSpan) -> None:
         counts = self._orders.give(
             ask.group, span.topic, span.queue_number, span.offsets, pop_ms=found.pop_ms,
-            invisible_ms=found.invisible_ms, attempt=ask.attempt,
+            invisible_ms=found.invisible_ms, attempt=ask.attempt, start=span.start_offset,
         )  # fmt: skip
         self._move(ask, span.topic, span.queue_number, span.start_offset)
         found.order_counts.append(

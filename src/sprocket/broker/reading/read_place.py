@@ -32,9 +32,6 @@ class ReadPlaces:
 
     Args:
         memory_bytes: the memory of the machine.
-
-    Attributes:
-        is_slave: whether this broker is a slave.
     """
 
     def __init__(
@@ -49,7 +46,11 @@ class ReadPlaces:
         self._settings = settings
         self._replication = replication
         self._memory_bytes = memory_bytes
-        self.is_slave = replication.is_slave
+
+    @property
+    def is_slave(self) -> bool:
+        """Whether this broker is a slave now."""
+        return self._replication.is_slave
 
     def next_broker(self, found: ReadResult, group: GroupConfig) -> int:
         """The number of the broker that the consumer should ask next."""

@@ -61,8 +61,9 @@ class Ingress:
 
     Args:
         timers: the timers; None if they are switched off.
-        check_copies: raises an error if too few copies of the log are in sync to accept a message
-            whose sender waits for them; None if no sender waits for copies.
+        check_role: raises an error if this broker may accept no message now: too few copies of the
+            log are in sync for a message whose sender waits for them, or another broker may lead
+            by now. It is told whether senders wait for copies. None if there is nothing to check.
 
     Attributes:
         count: messages accepted since the start.
@@ -79,7 +80,7 @@ class Ingress:
         clock: Clock,
         ledger: Ledger,
         timers: Timers | None,
-        check_copies: Callable[[], None] | None,
+        check_role: Callable[[bool], None] | None,
     ) -> None:
         self._store = store
         self._rules = rules
@@ -89,7 +90,7 @@ class Ingress:
         self._clock = clock
         self._ledger = ledger
         self._timers = timers
-        self._check_copies = check_copies
+        self._check_role = check_role
         self.count = 0
 
     def accept(self, intake: Intake) -> Receipt:
@@ -154,8 +155,8 @@ class Ingress:
             IllegalMessage, DiskFull, StoreError, ClosedError, SystemFailure: as `accept`, for the
                 first of them.
         """
-        if self._check_copies is not None and any(map(_is_awaited, destinations)):
-            self._check_copies()
+        if self._check_role is not None:
+            self._check_role(any(map(_is_awaited, destinations)))
         try:
             append = self._store.append_batch if are_together else self._store.append_all
             appended = append(list(map(_draft, destinations)))
@@ -180,8 +181,8 @@ class Ingress:
         envelope = intake.draft
         drafts = [draft_in_batch(each) for each in intake.parts]
         is_awaited = intake.properties.get(WAIT) != "false"
-        if self._check_copies is not None and is_awaited:
-            self._check_copies()
+        if self._check_role is not None:
+            self._check_role(is_awaited)
         self.count += len(drafts)
         try:
             appended = self._store.append_batch(drafts)

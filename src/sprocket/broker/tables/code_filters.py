@@ -33,7 +33,7 @@ from sprocket.filterserver.judge import Judge
 from sprocket.filterserver.judges import Judges, Start
 from sprocket.filterserver.process import FilterProcess, NotConfined, ProcessLimits
 from sprocket.filterserver.slices import chosen, passed_over, records, shown_at_once
-from sprocket.filterserver.uploads import Uploaded, Uploads
+from sprocket.filterserver.uploads import Key, Uploaded, Uploads
 from sprocket.message.record import body_crc
 from sprocket.message.topic import fault_of_group, fault_of_topic
 from sprocket.protocol.bodies import FilterFacts, FilterList
@@ -63,7 +63,7 @@ class CodeFilters:
     """Keeps the uploaded filters and runs them over messages.
 
     Args:
-        on_change: called when the table has changed.
+        on_change: called with the key of a filter that has changed.
         start: starts a filter's process.
 
     Raises:
@@ -78,7 +78,7 @@ class CodeFilters:
         settings: BrokerSettings,
         clock: Clock,
         *,
-        on_change: Callable[[], None],
+        on_change: Callable[[Key], None],
         start: Start = FilterProcess.start,
     ) -> None:
         config = settings.config

@@ -127,6 +127,24 @@ class Groups:
             self._forbidden and self._forbidden.get(name, {}).get(topic, 0) & _READ_FORBIDDEN
         )
 
+    def copy(self, name: str, group: GroupConfig | None, forbidden: Mapping[str, int]) -> None:
+        """Makes a group as a master has it; None if it is gone.
+
+        Args:
+            forbidden: the bits of the topics that it may not read.
+        """
+        known = (self.by_name.get(name), self._forbidden.get(name) or {})
+        if known == (group, forbidden):
+            return
+        if group is None:
+            self.by_name.pop(name, None)
+        else:
+            self.by_name[name] = group
+        self._forbidden.pop(name, None)
+        if forbidden:
+            self._forbidden[name] = dict(forbidden)
+        self._changed(name)
+
     def undo(self, name: str, made: GroupConfig | None, before: GroupConfig | None) -> None:
         """Takes a creation or change back, unless somebody has changed the group since.
 

@@ -36,13 +36,21 @@ _CLIENT_ID_MAX = 1024
 
 
 class LockTable:
-    """The leases as a table of a state file."""
+    """The leases as a table of a state file; at a slave, those of its master.
+
+    A slave gives no leases, and those that it copies do not expire: their holders renew them at
+    the master. When it becomes a master, their time counts from then on, as after a start.
+    """
 
     def __init__(self, locks: QueueLocks) -> None:
         self._locks = locks
+        #: The master's leases: queues by group and client id; None at a master.
+        self._copied: dict[str, dict[str, list[str]]] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The table as JSON for its file."""
+        if self._copied is not None:
+            return {"lockTable": dict(self._copied), "unheardLeftMs": {}}
         return self._locks.to_json(loop_ms())
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -52,6 +60,30 @@ class LockTable:
             ValueError: the JSON has another form.
         """
         self._locks.load(state, loop_ms())
+
+    def begin_copy(self) -> None:
+        """Keeps the leases as a slave does, until `end_copy`."""
+        if self._copied is None:
+            self._copied = {name: self._locks.held_in(name) for name in self._locks.groups()}
+            self._locks.clear()
+
+    def copy(self, group: str, leases: Mapping[str, list[str]]) -> None:
+        """Makes a group's leases as the master has them."""
+        assert self._copied is not None, "`begin_copy` comes first"
+        if leases:
+            self._copied[group] = dict(leases)
+        else:
+            self._copied.pop(group, None)
+
+    def copied(self) -> list[str]:
+        """The groups whose leases were copied."""
+        return list(self._copied or ())
+
+    def end_copy(self) -> None:
+        """Takes over the copied leases: their holders may be dead, or come here to renew them."""
+        if self._copied is not None:
+            state, self._copied = self.to_json(), None
+            self._locks.load(state, loop_ms())
 
     async def run(self, file: StateFile) -> None:
         """Removes expired leases periodically, until cancelled.

@@ -30,8 +30,7 @@ Source: ConsumerOffsetManager of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -40,17 +39,12 @@ from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import SystemBusy
 from sprocket.base.ports import Clock
 from sprocket.broker.tables.offset_keys import SEPARATOR, OffsetKeys
+from sprocket.broker.tables.offset_resets import Reset
 from sprocket.broker.tables.pop_table import PopTable
 from sprocket.protocol.bodies import DataVersion
 
 #: How many pulls of a consumer get the new offset before it may pull from where it wants.
 _REDIRECTS_MAX = 3
-#: How long a reset lasts after the first acknowledgement, ms: no pull is held longer.
-RESET_MS = 300_000
-#: Within this time a consumer that reconnected has sent a heartbeat or a pull, ms.
-APART_MS = 60_000
-#: Connections remembered for a reset; the oldest beyond that get the new offset again.
-_CONNECTIONS_MAX = 1_000
 #: Commits after which the table counts as changed. Source: consumerOffsetUpdateVersionStep.
 _COMMITS_PER_VERSION = 500
 
@@ -58,59 +52,6 @@ _COMMITS_PER_VERSION = 500
 def _key(group: str, topic: str) -> str:
     """The key of a group and a topic in the file."""
     return f"{topic}{SEPARATOR}{group}"
-
-
-@dataclass(slots=True)
-class _ResetNotice:
-    """What one connection knows of a reset.
-
-    Attributes:
-        offset: the new offset that a pull or a query of it got; -1 if none did.
-        times: how many of its pulls got the new offset.
-        has_heard: whether it has acknowledged the reset.
-        first_ms: when it first committed without being a member of the group; None if never.
-    """
-
-    offset: int = -1
-    times: int = 0
-    has_heard: bool = False
-    first_ms: int | None = None
-
-
-@dataclass(slots=True)
-class _Reset:
-    """A reset of one queue for one group.
-
-    Attributes:
-        acknowledged_ms: when the first connection acknowledged it; None if none has.
-        notices: by address, what each connection knows of it.
-    """
-
-    acknowledged_ms: int | None = None
-    notices: dict[str, _ResetNotice] = field(default_factory=dict)
-
-    def was_sent(self, address: str) -> bool:
-        return address in self.notices and self.notices[address].has_heard
-
-    def notice_of(self, address: str) -> _ResetNotice:
-        if address not in self.notices:
-            if len(self.notices) >= _CONNECTIONS_MAX:
-                del self.notices[next(iter(self.notices))]
-            self.notices[address] = _ResetNotice()
-        return self.notices[address]
-
-    def is_apart(self, address: str, now_ms: int) -> bool:
-        """Whether a connection that commits, and is no member, belongs to no consumer."""
-        notice = self.notice_of(address)
-        if notice.first_ms is None:
-            notice.first_ms = now_ms
-        has_asked = notice.offset >= 0
-        return not notice.times and (has_asked or now_ms - notice.first_ms >= APART_MS)
-
-    def is_over(self, now_ms: int) -> bool:
-        if self.acknowledged_ms is None:
-            return False
-        return now_ms - self.acknowledged_ms >= RESET_MS
 
 
 class ConsumerOffsets:
@@ -121,6 +62,8 @@ class ConsumerOffsets:
         entries_max: the most committed offsets.
         steady_ms: a clock that never jumps, by which resets end: one that jumped could end a reset
             before all consumers know of it.
+        on_change: called with the key of a row and the number of the queue whose offset or reset
+            has changed; with -1 if the whole row is gone.
 
     Attributes:
         version: rises once in 500 commits, so that slaves copy the offsets.
@@ -129,9 +72,15 @@ class ConsumerOffsets:
     """
 
     def __init__(
-        self, clock: Clock, *, entries_max: int, steady_ms: Callable[[], int] = loop_ms
+        self,
+        clock: Clock,
+        *,
+        entries_max: int,
+        steady_ms: Callable[[], int] = loop_ms,
+        on_change: Callable[[str, int], None] | None = None,
     ) -> None:
         self._clock = clock
+        self._on_change = on_change
         self._steady_ms = steady_ms
         self.version = DataVersion(timestamp=clock.now_ms())
         self.is_changed = False
@@ -143,7 +92,7 @@ class ConsumerOffsets:
         self._keys = OffsetKeys()
         #: The offset of the group's last pull, and the address of the consumer.
         self._pulled: dict[str, dict[int, tuple[int, str]]] = {}
-        self._resets: dict[str, dict[int, _Reset]] = {}
+        self._resets: dict[str, dict[int, Reset]] = {}
         self._entries = 0
         self._commits = 0
 
@@ -223,7 +172,7 @@ class ConsumerOffsets:
 
     def reset(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
         """Resets the committed offset for an operator; the module's text describes the effects."""
-        self._resets.setdefault(_key(group, topic), {})[queue_number] = _Reset()
+        self._resets.setdefault(_key(group, topic), {})[queue_number] = Reset()
         self.popped.reset(group, topic, queue_number, self._clock.now_ms())
         self.put(group, topic, queue_number=queue_number, offset=offset)
 
@@ -263,7 +212,7 @@ class ConsumerOffsets:
             key = _key(group, topic)
             reset.notice_of(address).offset = self._committed[key][queue_number]
 
-    def _reset_of(self, group: str, topic: str, queue_number: int) -> _Reset | None:
+    def _reset_of(self, group: str, topic: str, queue_number: int) -> Reset | None:
         """The reset in force; None if there is none or it is over."""
         if not self._resets:
             return None
@@ -275,18 +224,15 @@ class ConsumerOffsets:
         if not self._resets[key]:
             del self._resets[key]
         self.is_changed = True
+        if self._on_change is not None:
+            self._on_change(key, queue_number)
         return None
 
     def pop_from(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
-        """Moves the offset of a group that pops; as it does so here, a reset has reached it.
-
-        Raises:
-            SystemBusy: the table is full.
-        """
-        if (resets := self._resets.get(_key(group, topic))) is not None:
-            resets.pop(queue_number, None)
-            if not resets:
-                del self._resets[_key(group, topic)]
+        """Commits for a group that pops here, which a reset has reached by that; as `commit`."""
+        self._resets.get(key := _key(group, topic), {}).pop(queue_number, None)
+        if not self._resets.get(key, True):
+            del self._resets[key]
         self.commit(group, topic, queue_number=queue_number, offset=offset)
 
     def put(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
@@ -305,6 +251,8 @@ class ConsumerOffsets:
             queues = self._committed[key] = dict(queues)
         queues[queue_number] = offset
         self.is_changed = True
+        if self._on_change is not None:
+            self._on_change(key, queue_number)
 
     def topics_of(self, group: str) -> list[str]:
         """Topics in which the group has offsets, sorted."""
@@ -335,6 +283,61 @@ class ConsumerOffsets:
             self._resets.pop(key, None)
             self.popped.forget(key, queues, self._clock.now_ms())
             self.is_changed = True
+            if self._on_change is not None:
+                self._on_change(key, -1)
+
+    # For slaves, which copy whole rows or single queues.
+
+    def names(self) -> list[str]:
+        """The keys of all rows with committed offsets: `topic@group` in most."""
+        return list(self._committed)
+
+    def row(self, key: str) -> Mapping[int, int]:
+        """All offsets of a row, by queue number; none if there is no such row."""
+        return self._committed.get(key, {})
+
+    def resets_of(self, key: str) -> Iterable[int]:
+        """The queues of a row whose reset is not over, as far as was noticed."""
+        return self._resets.get(key, ())
+
+    def copy_row(self, key: str, offsets: Mapping[int, int]) -> None:
+        """Makes a row as a master has it; without offsets it is gone."""
+        if not offsets:
+            self._forget([key])
+            return
+        before = self._committed.get(key, {})
+        self.copy_offsets(key, offsets)
+        if gone := before.keys() - offsets.keys():
+            self._entries -= len(gone)
+            self._committed[key] = dict(offsets)
+            self._resets[key] = {
+                n: each for n, each in self._resets.get(key, {}).items() if n in offsets
+            }
+            if not self._resets[key]:
+                del self._resets[key]
+
+    def copy_offsets(
+        self, key: str, offsets: Mapping[int, int], resets: Collection[int] = ()
+    ) -> None:
+        """Sets offsets of a row as a master has them, even if the table is full.
+
+        Args:
+            resets: those of these queues whose reset is not over.
+        """
+        row, known = self._committed.get(key, {}), self._resets.get(key, {})
+        for number, offset in offsets.items():
+            is_known = number in row
+            if not is_known or row[number] != offset:
+                self._entries += not is_known
+                self._set(key, number, offset)
+            if number in resets:
+                known.setdefault(number, Reset())
+            else:
+                known.pop(number, None)
+        if known:
+            self._resets[key] = known
+        else:
+            self._resets.pop(key, None)
 
     def to_json(self) -> dict[str, Any]:
         """The table as JSON for its file."""
@@ -375,7 +378,7 @@ class ConsumerOffsets:
             state.get("resetTable") or {}, dict[str, dict[int, int]], strict=False
         )
         self._resets = {
-            key: {number: _Reset() for number in queues} for key, queues in resets.items() if queues
+            key: {number: Reset() for number in queues} for key, queues in resets.items() if queues
         }
         for key, queues in resets.items():  # a file from elsewhere may lack these in offsetTable
             for number, offset in queues.items():

@@ -33,7 +33,7 @@ class OrderedPop(msgspec.Struct, omit_defaults=True):
         visible_ms: by queue offset, when it is visible again, where that was changed.
         counts: by queue offset, how often it was given out before, where it was.
         last_ms: when it was popped last.
-        done_later: offsets behind these that are acknowledged; Java does not read them.
+        done_later: offsets beside these that are acknowledged; Java does not read them.
         done_bits: a bit for each offset that is acknowledged, lowest first.
         attempt: the attempt id; None if the consumer sent none.
     """
@@ -77,7 +77,10 @@ class OrderedPop(msgspec.Struct, omit_defaults=True):
         for place, offset in enumerate(offsets):
             if not self.is_done(place):
                 return offset
-        return offsets[-1] + 1
+        following = offsets[-1] + 1
+        while self.done_later and following in self.done_later:
+            following += 1
+        return following
 
 
 class OrderTable:
@@ -116,9 +119,12 @@ class OrderTable:
 
     def give(
         self, group: str, topic: str, queue_number: int, offsets: Sequence[int], *, pop_ms: int,
-        invisible_ms: int, attempt: str | None,
+        invisible_ms: int, attempt: str | None, start: int,
     ) -> dict[int, int]:  # fmt: skip
-        """Remembers messages that are given out, with those of their range that are done already.
+        """Remembers messages that are given out, and which others from `start` on are done already.
+
+        Args:
+            start: the group's offset, from which they were read.
 
         Returns:
             How often they were given out before, of those that were.
@@ -127,7 +133,7 @@ class OrderTable:
         done = self.done_offsets(group, topic, queue_number)
         first, last = offsets[0], offsets[-1]
         listed = sorted({*offsets, *(each for each in done if first <= each <= last)})[:OFFSETS_MAX]
-        later = sorted(each for each in done if each > last)[:OFFSETS_MAX]
+        later = sorted(each for each in done if each >= start and not first <= each <= last)
         counts: dict[int, int] = {}
         if before is not None:
             is_same = attempt is not None and before.attempt == attempt
@@ -141,7 +147,7 @@ class OrderTable:
             invisible_ms=invisible_ms,
             last_ms=pop_ms,
             distances=[listed[0], *(each - listed[0] for each in listed[1:])],
-            done_later=later or None,
+            done_later=later[:OFFSETS_MAX] or None,
             counts=counts or None,
             pop_ms=pop_ms,
         )

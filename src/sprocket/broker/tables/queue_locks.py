@@ -16,7 +16,7 @@ broker is down must not end a lease while its holder still consumes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from sprocket.message.queue import QueueId
@@ -46,12 +46,18 @@ class Lease(NamedTuple):
 class QueueLocks:
     """All leases of a broker, by consumer group. Times are of a clock that never jumps.
 
+    Args:
+        on_change: called with a group when the holder of one of its queues has changed.
+
     Attributes:
         is_changed: whether a queue's holder has changed since the saver cleared this flag.
     """
 
-    def __init__(self, lease_ms: int) -> None:
+    def __init__(
+        self, lease_ms: int, on_change: Callable[[str], None] = lambda group: None
+    ) -> None:
         self._lease_ms = lease_ms
+        self._on_change = on_change
         self._trust_ms = min(lease_ms, TRUST_MS)
         self.is_changed = False
         #: Clients that held a queue before this broker started and have sent nothing since: when
@@ -72,7 +78,7 @@ class QueueLocks:
             The queues that the client holds now, in the order of `queues`.
         """
         leases = self._groups.get(group, {})
-        held = []
+        held, is_other = [], False
         if self._silent_until.pop(client_id, None) is not None:
             self.is_changed = True
         for queue in queues:
@@ -84,7 +90,7 @@ class QueueLocks:
             elif lease.client_id != client_id and not self._has_ended(lease, now_ms):
                 continue
             if lease is None or lease.client_id != client_id:
-                self.is_changed = True
+                is_other = True
                 if lease is not None:
                     self._let_go(lease.client_id, group, queue)
                 self._held.setdefault(client_id, set()).add((group, queue))
@@ -92,18 +98,27 @@ class QueueLocks:
             held.append(queue)
         if leases:
             self._groups[group] = leases
+        if is_other:
+            self._changed(group)
         return held
 
     def unlock(self, group: str, client_id: str, queues: Iterable[QueueId]) -> None:
         """Releases queues. Leases of other clients are unchanged."""
         leases = self._groups.get(group, {})
+        is_other = False
         for queue in queues:
             lease = leases.get(queue)
             if lease is not None and lease.client_id == client_id:
                 del leases[queue]
                 self._let_go(client_id, group, queue)
                 self._count -= 1
-                self.is_changed = True
+                is_other = True
+        if is_other:
+            self._changed(group)
+
+    def _changed(self, group: str) -> None:
+        self.is_changed = True
+        self._on_change(group)
 
     def part(self, client_id: str) -> None:
         """Marks a client's leases after its connection closed: it may be dead, or may not have
@@ -149,7 +164,21 @@ class QueueLocks:
         for queue, lease in leases.items():
             self._let_go(lease.client_id, group, queue)
         self._count -= len(leases)
-        self.is_changed |= bool(leases)
+        if leases:
+            self._changed(group)
+
+    def groups(self) -> list[str]:
+        """The groups with leases."""
+        return list(self._groups)
+
+    def held_in(self, group: str) -> dict[str, list[str]]:
+        """A group's leases as in the file: queues by client id."""
+        return _row(self._groups.get(group, {}))
+
+    def clear(self) -> None:
+        """Removes all leases, without a report: others take their place."""
+        self._groups, self._held, self._silent_until = {}, {}, {}
+        self._count = 0
 
     def validate(self) -> None:
         """Asserts the invariants that hold between two calls."""

@@ -7,10 +7,12 @@ when the broker stops.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from sprocket.base.deadline import loop_ms
 from sprocket.base.ports import Clock
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.changes import LEASES, OFFSETS, ChangeJournal
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.code_filters import CodeFilters
 from sprocket.broker.tables.groups import Groups
@@ -24,6 +26,7 @@ from sprocket.broker.tables.volumes import Volumes
 from sprocket.delay.levels.levels import DelayLevels
 from sprocket.delay.levels.schedule import ScheduleProgress
 from sprocket.delay.timers.counts import Counts
+from sprocket.filterserver.uploads import Key
 from sprocket.transaction.ledger import Ledger
 from sprocket.transaction.pending import UndecidedCounts
 
@@ -35,8 +38,9 @@ class Tables:
         levels: the delay levels; each has a queue of the schedule topic.
         on_topic: called with the name of a topic that has changed.
         on_group: called with the name of a group that has changed.
-        on_filters: called when the filters in Python have changed.
+        on_filters: called with the key of a filter in Python that has changed.
         on_pop_order, on_mode: called when a pop in order, or a request mode, has changed.
+        journal: records the changes of offsets; the others call back.
 
     Attributes:
         locks: the leases on queues; `lock_table` is their form in the file.
@@ -54,17 +58,20 @@ class Tables:
         levels: DelayLevels,
         on_topic: Callable[[str], None],
         on_group: Callable[[str], None],
-        on_filters: Callable[[], None],
+        on_filters: Callable[[Key], None],
         on_pop_order: Callable[[], None],
         on_mode: Callable[[], None],
+        journal: ChangeJournal,
     ) -> None:
         config = settings.config
         own = own_topics(config, delay_levels=levels.highest)
         self.topics = Topics(own, settings, clock=clock, on_change=on_topic)
         self.groups = Groups(settings, clock=clock, on_change=on_group)
-        self.offsets = ConsumerOffsets(clock, entries_max=config.offsets_max)
+        self.offsets = ConsumerOffsets(
+            clock, entries_max=config.offsets_max, on_change=partial(journal.record, OFFSETS)
+        )
         self.clients = ClientTable(members_max=config.members_max)
-        self.locks = QueueLocks(config.lock_lease_ms)
+        self.locks = QueueLocks(config.lock_lease_ms, partial(journal.record, LEASES))
         self.lock_table = LockTable(self.locks)
         self.volumes = Volumes(loop_ms())
         self.progress = ScheduleProgress()

@@ -240,6 +240,16 @@ class Topics:
         self._changed(name)
         return True
 
+    def copy(self, name: str, topic: TopicConfig | None) -> None:
+        """Makes a topic as a master has it; None if it is gone. The broker's own stay."""
+        if self.is_own(name) or self.by_name.get(name) == topic:
+            return
+        if topic is None:
+            del self.by_name[name]
+        else:
+            self.by_name[name] = topic
+        self._changed(name)
+
     def undo(self, name: str, made: TopicConfig | None, before: TopicConfig | None) -> None:
         """Takes a creation or change back, unless somebody has changed the topic since.
 

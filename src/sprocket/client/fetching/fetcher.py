@@ -9,9 +9,8 @@ Source: DefaultMQPushConsumerImpl.pullMessage, PullAPIWrapper of RocketMQ 5.x.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from sprocket.base.backoff import pauses
@@ -25,16 +24,14 @@ from sprocket.base.errors import (
     SubscriptionMissing,
     SubscriptionOutdated,
     TopicNotFound,
+    TransportError,
 )
 from sprocket.client.base.subscription import Subscription
 from sprocket.client.base.world import CLOCKS_APART_MS
-from sprocket.client.config import FetchConfig
-from sprocket.client.fetching.consume_mode import SHARING, ConsumeMode
+from sprocket.client.fetching.feed_parts import FeedParts
 from sprocket.client.fetching.filter_upload import upload_filter
-from sprocket.client.fetching.pauses import Pauses
-from sprocket.client.fetching.statistics import Counters
 from sprocket.client.fetching.window import FetchLimits, Window
-from sprocket.client.session.session import Session
+from sprocket.clientcore.attempts import is_refusal
 from sprocket.clientcore.replies import PullAnswer, PullStatus, read_pull
 from sprocket.filter.tags import ALL, TagFilter
 from sprocket.message.message import StoredMessage
@@ -64,30 +61,6 @@ _SOON_SECONDS = 0.1
 _IN_VAIN_MAX = 3
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class FeedParts:
-    """What the feeds of one consumer share.
-
-    Attributes:
-        offer: is called with a window that has messages to deliver.
-        counters: count what pulls return.
-        finish: for ordered consumption: waits until no message of a window is in flight; else None.
-        renewal_ms: for ordered consumption: how often leases are renewed.
-        mode: the consume mode.
-        pauses: the queues from which nothing is fetched.
-    """
-
-    session: Session
-    group: str
-    config: FetchConfig
-    offer: Callable[[Window], None]
-    counters: Counters
-    finish: Callable[[Window], Awaitable[None]] | None = None
-    renewal_ms: int = 20_000
-    mode: ConsumeMode = SHARING
-    pauses: Pauses = dataclasses.field(default_factory=Pauses)
-
-
 class Feed:
     """Fetches from one queue that the consumer holds.
 
@@ -95,6 +68,7 @@ class Feed:
         window: the messages that are fetched; it is replaced when the position is reset.
         committed: the offset that the broker has, as far as is known, or None.
         committed_at: when that was committed, on the loop's clock.
+        committed_to: the address of the broker that has it.
     """
 
     def __init__(
@@ -105,12 +79,16 @@ class Feed:
         self.subscription = subscription
         self.committed: QueueOffset | None = None
         self.committed_at = asyncio.get_running_loop().time()
+        self.committed_to = ""
         self._parts = parts
         self._limits = FetchLimits(
             config.window_count_max, config.window_bytes_max, config.window_span_max
         )
         self.window = Window(position, self._limits)
         self._number = MASTER
+        #: The address of the last pull, and, after a failure, where that was.
+        self._asked_at = ""
+        self._failed_at: str | None = None
         #: When the last pull was sent, in ms since 1970 UTC.
         self.pulled_ms = parts.session.world.clock.now_ms()
         self._last_error = ""
@@ -165,12 +143,28 @@ class Feed:
                 if isinstance(error, TopicNotFound):
                     self.is_topic_gone = True
                 self._complain(error)
+                self._failed(error)
             else:
                 if self._in_vain < _IN_VAIN_MAX:
                     retry_pauses = None
                     continue
             retry_pauses = retry_pauses or pauses(longest / 10, longest, entropy=entropy)
-            await asyncio.sleep(next(retry_pauses))
+            await self._pause(next(retry_pauses))
+
+    def _failed(self, error: SprocketError) -> None:
+        """Has another master searched for, if the broker is gone or refuses to be read."""
+        if isinstance(error, TransportError) or is_refusal(error):
+            self._number, self._failed_at = MASTER, self._asked_at
+            self._parts.session.search.failed(self.queue.broker, error, self.queue.topic)
+
+    async def _pause(self, seconds: float) -> None:
+        """Waits before the next pull; at another master there is nothing to wait for."""
+        failed_at, self._failed_at = self._failed_at, None
+        if failed_at is None:
+            await asyncio.sleep(seconds)
+        else:
+            moved = self._parts.session.routes.moved
+            await moved(self.queue.broker, failed_at, Deadline.after(seconds))
 
     async def _upload_filter(self, missing: FilterMissing) -> None:
         """Uploads the filter that the broker does not have."""
@@ -224,6 +218,9 @@ class Feed:
         if where is None:
             raise ConnectFailed(f"no route has the address of broker {self.queue.broker!r}")
         number, address = where
+        self._asked_at = address
+        if number != self._number:  # a slave is read while there is no master
+            session.search.suspect(self.queue.broker, self.queue.topic)
         peer = session.greeted(address) or await session.register(address)
         if peer is not self._peer:
             if self._peer is not None:  # a broker that was killed forgets its last commits
@@ -247,6 +244,7 @@ class Feed:
             return
         if header.sys_flag & COMMIT_OFFSET:
             self.committed = QueueOffset(max(self.committed or 0, header.commit_offset))
+            self.committed_to = address
         if self.queue not in self._parts.pauses:  # else it is pulled again after the pause
             self._take(answer, began)
 
@@ -255,7 +253,7 @@ class Feed:
         task = self._pulling = asyncio.current_task()
         subscription = self.subscription
         try:
-            return await peer.call(header, deadline=deadline)
+            return await peer.call(header, deadline=deadline, is_held=True)
         except asyncio.CancelledError:
             is_ours = self.subscription is not subscription
             if task is None or not is_ours or task.uncancel() > 0:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError, UsageError
+from sprocket.client.base.waiting import either
 from sprocket.client.config import ClientConfig
 from sprocket.client.group.subscriptions import Subscriptions
-from sprocket.client.session.session import Session, either
+from sprocket.client.session.session import Session
 
 logger = logging.getLogger(__name__)
 

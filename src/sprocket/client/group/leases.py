@@ -66,6 +66,7 @@ class Leases:
                 granted = await self._lock(broker, mine)
             except SprocketError as error:
                 logger.info("%s: leases at %s: %s", self._group, broker, error)
+                self._session.search.failed(broker, error, mine[0].topic)
                 silent.add(broker)
                 continue
             for queue in mine:

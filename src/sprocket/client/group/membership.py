@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -20,7 +20,9 @@ from sprocket.base.backoff import pauses
 from sprocket.base.errors import SprocketError
 from sprocket.client.assign import average, strategy_of
 from sprocket.client.base.subscription import Subscription
-from sprocket.client.fetching.fetcher import Feed, FeedParts
+from sprocket.client.base.waiting import either
+from sprocket.client.fetching.feed_parts import FeedParts
+from sprocket.client.fetching.fetcher import Feed
 from sprocket.client.fetching.statistics import WindowStatistics
 from sprocket.client.group.leases import Leases
 from sprocket.client.group.lookup import Lookup, RouteLookup, SharedLookup, SoleLookup, TopicMembers
@@ -29,7 +31,7 @@ from sprocket.client.group.offsets import StartPosition
 from sprocket.client.group.rebalance import Acquire, Instruction, Rebalance
 from sprocket.client.group.shares import MembershipOptions, Shares
 from sprocket.client.group.slices import InSlices, cancel_all
-from sprocket.client.session.session import Session, either
+from sprocket.client.session.session import Session
 from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import ConsumerData
 
@@ -128,13 +130,12 @@ class Membership:
         """Starts a rebalance now: the group's members or a route have changed."""
         self._rebalance_now.set()
 
-    def lost(self, address: str) -> None:
-        """Distrusts a broker's leases until they are renewed: others may have them now."""
+    def lost(self, brokers: Collection[str]) -> None:
+        """Distrusts the leases of brokers until they are renewed: others may have them now."""
         if self._leases is None:
             return
-        for queue, held in self._held.items():
-            if self._session.routes.address(queue.broker) == address:
-                held.feed.window.trust(-math.inf)
+        for queue in [each for each in self._held if each.broker in brokers]:
+            self._held[queue].feed.window.trust(-math.inf)
         self._renew_now.set()
 
     async def start(self) -> None:
@@ -238,9 +239,8 @@ class Membership:
         share = self._rebalance.wanted(topic)
         if self._shares.set(topic, share):
             limits = self._shares.limits(topic)
-            for queue in share:
-                if (held := self._held.get(queue)) is not None:
-                    held.feed.limit(limits)
+            for queue in self._held.keys() & set(share):
+                self._held[queue].feed.limit(limits)
 
     # Acquiring and releasing.
 

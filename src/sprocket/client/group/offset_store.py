@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from sprocket.base.errors import SprocketError, TransportError
 from sprocket.client.base.subscription import Subscription
-from sprocket.client.fetching.fetcher import Feed, FeedParts
+from sprocket.client.fetching.feed_parts import FeedParts
+from sprocket.client.fetching.fetcher import Feed
 from sprocket.client.group.local_offsets import LocalOffsets
 from sprocket.client.group.offsets import BrokerOffsets, StartPosition
 from sprocket.message.queue import QueueId
@@ -60,6 +61,7 @@ class OffsetStore:
         if committed is not None:
             feed = Feed(queue, subscription, committed, self._parts)
             feed.committed = committed
+            feed.committed_to = self._offsets.place(queue)
             return feed
         position = await self._offsets.beginning(
             queue, self._beginning, began_ms=self._began_ms, is_late=is_late
@@ -89,6 +91,8 @@ class OffsetStore:
         if feed.is_topic_gone:
             return True
         is_known = feed.window.committable == feed.committed
+        if self._local is None and feed.committed_to != self._offsets.place(feed.queue):
+            return False  # the broker has another master, or has one again
         return is_known and now - feed.committed_at < _AGAIN_SECONDS
 
     async def commit(self, feed: Feed) -> SprocketError | None:
@@ -102,6 +106,7 @@ class OffsetStore:
         now = asyncio.get_running_loop().time()
         if self._is_kept(feed, now):
             return None
+        place = self._offsets.place(feed.queue)
         try:
             await self._kept.commit(feed.queue, offset)
         except SprocketError as error:
@@ -111,7 +116,7 @@ class OffsetStore:
             return error
         self._parts.session.reachability.succeeded(*self._committing(feed))
         if feed.window is window:
-            feed.committed, feed.committed_at = offset, now
+            feed.committed, feed.committed_at, feed.committed_to = offset, now, place
         return None
 
     def _committing(self, feed: Feed) -> tuple[str, str]:

@@ -9,6 +9,9 @@ A queue may appear after the consumer has started: its topic is new, or its brok
 "last" such a queue is read from the time of the consumer's start, so that the first messages of a
 new topic are not skipped.
 
+While a broker has no master, its slave with the lowest number is asked, as by Java clients. What it
+knows may be some seconds old. That a slave knows no offset does not mean that there is none.
+
 Source: RebalancePushImpl.computePullFromWhere, RemoteBrokerOffsetStore of RocketMQ 5.x.
 """
 
@@ -19,14 +22,15 @@ from datetime import datetime
 from typing import Literal
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import QueryNotFound, UsageError
+from sprocket.base.errors import ConnectFailed, QueryNotFound, SprocketError, UsageError
 from sprocket.client.base.arguments import moment_ms
 from sprocket.client.base.world import CLOCKS_APART_MS
 from sprocket.client.session.session import Session
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import is_retry_topic
-from sprocket.protocol.command import Header
+from sprocket.protocol.codes import MASTER
+from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.offset import (
     MaxOffset,
     MinOffset,
@@ -90,12 +94,21 @@ class BrokerOffsets:
         session: connections and routes.
         group: the consumer group.
         timeout_ms: how long one request may take.
+        is_patient: whether a request that fails is repeated until then, at the next master too.
     """
 
-    def __init__(self, session: Session, group: str, timeout_ms: int) -> None:
+    def __init__(
+        self, session: Session, group: str, timeout_ms: int, *, is_patient: bool = False
+    ) -> None:
         self._session = session
+        self._is_patient = is_patient
         self._group = group
         self._timeout_ms = timeout_ms
+
+    def place(self, queue: QueueId) -> str:
+        """The address of the broker that is asked about a queue now; empty if none is known."""
+        where = self._session.routes.nearest(queue.broker, MASTER)
+        return "" if where is None else where[1]
 
     async def committed(self, queue: QueueId) -> QueueOffset | None:
         """Returns the group's committed offset, or None if it has none."""
@@ -109,6 +122,10 @@ class BrokerOffsets:
         try:
             return QueueOffset(max(0, await self._offset(queue, header)))
         except QueryNotFound:
+            if self._session.routes.address(queue.broker) is None:
+                raise ConnectFailed(
+                    f"the position in {queue} is not known while {queue.broker} has no master"
+                ) from None
             return None
 
     async def commit(self, queue: QueueId, offset: int) -> None:
@@ -166,6 +183,18 @@ class BrokerOffsets:
 
     async def _ask(self, queue: QueueId, header: Header) -> OffsetReply:
         deadline = Deadline.after_ms(self._timeout_ms)
-        address = self._session.address(queue.broker)
-        reply = await self._session.pool.ask(address, header, deadline=deadline)
+        session = self._session
+
+        async def ask(address: str) -> Command:
+            return await session.pool.ask(address, header, deadline=deadline)
+
+        where = session.routes.nearest(queue.broker, MASTER)
+        if self._is_patient and (where is None or where[0] == MASTER):
+            reply = await session.search.call(queue.broker, queue.topic, ask, deadline)
+        else:
+            try:
+                reply = await ask(session.address(queue.broker) if where is None else where[1])
+            except SprocketError as error:
+                session.search.failed(queue.broker, error, queue.topic)
+                raise
         return reply.read(OffsetReply) if header.reply is not None else OffsetReply(offset=0)

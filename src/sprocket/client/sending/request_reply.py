@@ -147,7 +147,7 @@ class Responder:
         route = await self._sender.route(message.topic, deadline)
         near = [queue for queue in route.writable if queue.broker == request.queue.broker]
         queue = near[0] if near else route.writable[0]
-        return (await self._sender.send_to(queue, envelope, deadline))[0]
+        return (await self._sender.send(envelope, deadline, queue))[0]
 
 
 def topic_of_reply(request: StoredMessage) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable
 from typing import NamedTuple
 
 from sprocket.base.backoff import pauses
@@ -20,15 +20,16 @@ from sprocket.base.errors import (
     RouteNotFound,
     SendFailed,
     SprocketError,
+    TopicNotFound,
     TransportError,
     UsageError,
 )
-from sprocket.client.base.arguments import check_takes
 from sprocket.client.config import ProducerConfig
+from sprocket.client.sending.fixed_queue import QueueNotFound, QueueSelector, fixed_queue
 from sprocket.client.session.session import Session
 from sprocket.clientcore.attempts import Attempts
 from sprocket.clientcore.envelope import Envelope
-from sprocket.clientcore.queue_choice import SLOW, Faults, QueueChooser, by_key
+from sprocket.clientcore.queue_choice import SLOW, Faults, QueueChooser
 from sprocket.clientcore.replies import SendStatus, send_status
 from sprocket.clientcore.routes import TopicRoute
 from sprocket.message.message import Message
@@ -39,18 +40,11 @@ from sprocket.protocol.command import Command
 from sprocket.protocol.requests.send import RecallMessage, RecallReply, SendMessageV2, SendReply
 from sprocket.protocol.sending import SendForm
 
-#: Takes the topic's queues and a message; returns one of the queues.
-QueueSelector = Callable[[Sequence[QueueId], Message], QueueId]
-
 #: Seconds before the next attempt at a broker that has failed: the first pause and the longest.
 _PAUSE_FIRST = 0.05
 _PAUSE_LONGEST = 1.0
 #: Seconds that fetching a newer route may take of a send's time.
 _ROUTE_SECONDS = 0.5
-
-
-class QueueNotFound(UsageError):
-    """The topic's route has no such queue."""
 
 
 class Sent(NamedTuple):
@@ -103,11 +97,12 @@ class MessageSender:
             SendFailed: no name server answered in time.
         """
         # While a master is away, its slaves keep the topic's route alive. Such a route is worth
-        # nothing to a sender, and the next one may be there: it is asked for with each send.
+        # nothing to a sender, and the next one may be there: it is asked for with each send, and if
+        # another master may come, it is waited for.
         route = self._session.routes.known(topic)
         if route is not None and not route.writable:
             await self._refresh(topic, deadline)
-            route = self._session.routes.known(topic)
+            route = await self._headed(topic, deadline)
         if route is None:
             try:
                 route = await self._session.routes.for_sending(
@@ -115,8 +110,24 @@ class MessageSender:
                 )
             except TransportError as error:
                 raise SendFailed(str(error)) from error
+        if not route.writable and route.headless:
+            route = await self._headed(topic, deadline) or route
         if not route.writable:
             raise RouteNotFound(f"no broker takes messages of topic {topic!r} now")
+        return route
+
+    async def _headed(self, topic: str, deadline: Deadline) -> TopicRoute | None:
+        """The topic's known route, once a broker that lost its master has another one."""
+        routes = self._session.routes
+        route = routes.known(topic)
+        while route is not None and not route.writable and route.headless and self._config.retries:
+            broker = route.headless[0].broker
+            self._session.search.suspect(broker, topic)
+            pause = deadline.sooner(_PAUSE_LONGEST)
+            await routes.moves.reach(routes.moves.value + 1, pause)
+            if not deadline.left():
+                break
+            route = routes.known(topic)
         return route
 
     async def fixed(
@@ -152,8 +163,16 @@ class MessageSender:
     # retries until an attempt has failed. One coroutine less, and no calls that most
     # sends do not need, made a send cost 12.4 µs besides the network, where it was 13.5 µs. The
     # route is read again for each attempt, because a failure may have refreshed it.
-    async def send(self, envelope: Envelope, deadline: Deadline) -> list[Sent]:
+    async def send(
+        self, envelope: Envelope, deadline: Deadline, fixed: QueueId | None = None
+    ) -> list[Sent]:
         """Sends to the next queue in round robin; after a failure to a queue of another broker.
+
+        If there is no other broker, or with a fixed queue, it is sent to the same one again, as
+        soon as the broker has another master or after a pause.
+
+        Args:
+            fixed: the queue to which alone it is sent.
 
         Raises:
             SendFailed: no attempt succeeded in time.
@@ -163,14 +182,16 @@ class MessageSender:
         attempts: Attempts | None = None
         failure: SprocketError | None = None
         while True:
-            route = self._session.routes.known(envelope.topic)
-            if route is None or not route.writable:
-                route = await self.route(envelope.topic, deadline)
-            failed_at = "" if attempts is None else attempts.failed_at
-            queue = self._chooser.next(route.writable, self._clock(), not_at=failed_at)
+            if fixed is None:
+                route = self._session.routes.known(envelope.topic)
+                if route is None or not route.writable:
+                    route = await self.route(envelope.topic, deadline)
+                failed_at = "" if attempts is None else attempts.failed_at
+                queue = self._chooser.next(route.writable, self._clock(), not_at=failed_at)
+            else:
+                queue = fixed
             if attempts is not None:
-                if (pause := attempts.pause(queue.broker)) > 0:
-                    await asyncio.sleep(min(pause, deadline.left()))
+                await self._pause(attempts, queue, deadline)
                 if not deadline.left():
                     break
             began = self._clock()
@@ -184,29 +205,18 @@ class MessageSender:
                 failure = error
                 attempts = attempts or self._attempts()
                 is_last = not attempts.another(error, queue.broker)
-                if error.refresh_route:
+                if isinstance(error, TopicNotFound):
                     await self._refresh(envelope.topic, deadline)
                 if is_last:
                     break
         raise _failed(envelope, failure) from failure
 
-    async def send_to(self, queue: QueueId, envelope: Envelope, deadline: Deadline) -> list[Sent]:
-        """Sends to this queue, with one attempt.
-
-        Raises:
-            SendFailed, ReplyError: as `send`.
-        """
-        began = self._clock()
-        try:
-            reply = await self._request(envelope, queue, deadline)
-            return self._answered(reply, envelope, queue, began)
-        except (TransportError, ReplyError) as error:
-            self._note_failure(error, queue)
-            if error.refresh_route:
-                await self._refresh(envelope.topic, deadline)
-            if not error.retriable:
-                raise
-            raise _failed(envelope, error) from error
+    async def _pause(self, attempts: Attempts, queue: QueueId, deadline: Deadline) -> None:
+        """Waits before the next attempt, unless the broker has another master meanwhile."""
+        if (seconds := attempts.pause(queue.broker)) > 0:
+            routes = self._session.routes
+            known = routes.address(queue.broker)
+            await routes.moved(queue.broker, known, deadline.sooner(seconds))
 
     async def send_oneway(
         self, queue: QueueId | None, envelope: Envelope, deadline: Deadline
@@ -217,18 +227,25 @@ class MessageSender:
             SendFailed: the message could not be written to a connection.
             RouteNotFound: as `route`.
         """
-        if queue is None:
-            route = await self.route(envelope.topic, deadline)
-            queue = self._chooser.next(route.writable, self._clock())
-        try:
-            await self._session.pool.send_oneway(
-                self._session.address(queue.broker),
-                self._header(envelope, queue),
-                body=envelope.body,
-                deadline=deadline,
-            )
-        except TransportError as error:
-            raise _failed(envelope, error) from error
+        fixed, attempts = queue, self._attempts()
+        while True:
+            if fixed is None:
+                route = await self.route(envelope.topic, deadline)
+                queue = self._chooser.next(route.writable, self._clock(), not_at=attempts.failed_at)
+            assert queue is not None
+            try:
+                await self._session.pool.send_oneway(
+                    self._session.address(queue.broker),
+                    self._header(envelope, queue),
+                    body=envelope.body,
+                    deadline=deadline,
+                )
+                return
+            except TransportError as error:
+                self._note_failure(error, queue)
+                if not attempts.another(error, queue.broker) or not deadline.left():
+                    raise _failed(envelope, error) from error
+            await self._pause(attempts, queue, deadline)
 
     async def recall(self, topic: str, handle: str, deadline: Deadline) -> str:
         """Recalls a delayed message at the broker that the handle names; returns its unique id.
@@ -245,8 +262,13 @@ class MessageSender:
         header = RecallMessage(
             producer_group=self._group, topic=topic, recall_handle=handle, bname=parsed.broker
         )
-        address = self._session.address(parsed.broker)
-        reply = await self._session.pool.ask(address, header, deadline=deadline)
+        session = self._session
+        reply = await session.search.call(
+            parsed.broker,
+            topic,
+            lambda address: session.pool.ask(address, header, deadline=deadline),
+            deadline,
+        )
         return reply.read(RecallReply).msg_id or parsed.unique_key
 
     def _request(
@@ -276,6 +298,7 @@ class MessageSender:
 
     def _note_failure(self, error: TransportError | ReplyError, queue: QueueId) -> None:
         """Records that a send to a broker failed."""
+        self._session.search.failed(queue.broker, error, queue.topic)
         if isinstance(error, ConnectFailed):
             address = self._session.routes.address(queue.broker)
             self._session.reachability.failed(f"broker {address or queue.broker}", error)
@@ -305,7 +328,7 @@ class MessageSender:
     def _attempts(self) -> Attempts:
         entropy = self._session.world.entropy
         waits = pauses(_PAUSE_FIRST, _PAUSE_LONGEST, entropy=entropy)
-        return Attempts(self._config.retries, waits)
+        return Attempts(self._config.retries, waits, has_deadline=True)
 
     async def _refresh(self, topic: str, deadline: Deadline) -> None:
         """Fetches a newer route; if that fails, the old one stays."""
@@ -332,40 +355,6 @@ def _sent(reply: Command, envelope: Envelope, queue: QueueId, status: SendStatus
         Sent(queue, QueueOffset(first + place), message_id, offset_ids[place], status)
         for place, message_id in enumerate(envelope.parts)
     ]
-
-
-def fixed_queue(
-    route: TopicRoute,
-    message: Message,
-    *,
-    key: str | int | None = None,
-    queue: QueueId | None = None,
-    selector: QueueSelector | None = None,
-) -> QueueId:
-    """Returns the queue that the caller determines by exactly one of key, queue and selector.
-
-    Raises:
-        UsageError: more than one of them is given.
-        QueueNotFound: no queue of the topic that takes messages, as far as the route tells.
-    """
-    if (key is not None) + (queue is not None) + (selector is not None) != 1:
-        raise UsageError("key, queue and queue_selector exclude each other")
-    if key is not None:
-        return by_key(route.writable, key)
-    chosen = queue if selector is None else _selected(selector, route.writable, message)
-    if chosen is None or chosen not in route.writable:
-        raise QueueNotFound(f"{chosen} is no queue of topic {message.topic!r} that takes messages")
-    return chosen
-
-
-def _selected(
-    selector: QueueSelector, queues: Sequence[QueueId], message: Message
-) -> QueueId | None:
-    try:
-        return selector(queues, message)
-    except TypeError:  # checked only now, since inspecting a function costs more than a send
-        check_takes(selector, "queues", "message", what="a queue_selector")
-        raise
 
 
 def _failed(envelope: Envelope, failure: SprocketError | None) -> SendFailed:

@@ -20,6 +20,7 @@ from sprocket.base.errors import (
     SprocketError,
     TopicNotFound,
 )
+from sprocket.base.watermark import Watermark
 from sprocket.client.session.reachability import Reachability
 from sprocket.clientcore.routes import (
     NameServers,
@@ -69,8 +70,14 @@ class RouteCache:
         self._fetching: dict[str, asyncio.Task[TopicRoute]] = {}
         #: By broker name, the newest addresses from any route.
         self._addresses: dict[str, dict[int, str]] = {}
+        #: By broker name, the newest address of its master; it stays while there is none.
+        self._masters: dict[str, str] = {}
+        #: Rises whenever the addresses of a broker have changed.
+        self.moves = Watermark()
         #: Called with a topic when its queues or brokers have changed.
         self.on_change: Callable[[str], None] | None = None
+        #: Called with broker name and former address when a broker has another master.
+        self.on_new_master: Callable[[str, str], None] | None = None
 
     @property
     def topics(self) -> list[str]:
@@ -96,6 +103,21 @@ class RouteCache:
             for broker, numbers in sorted(self._addresses.items())
             for number, address in sorted(numbers.items())
         ]
+
+    def topics_of(self, broker: str) -> list[str]:
+        """The topics whose known route contains a broker."""
+        return [topic for topic, route in self._routes.items() if broker in route.addresses]
+
+    async def moved(self, broker: str, address: str | None, deadline: Deadline) -> bool:
+        """Waits until a broker has another master; returns whether it has.
+
+        Args:
+            address: of the master that is known; None if there is none.
+        """
+        while (now := self.address(broker)) is None or now == address:
+            if not await self.moves.reach(self.moves.value + 1, deadline):
+                return False
+        return True
 
     async def of(self, topic: str, deadline: Deadline) -> TopicRoute:
         """Returns the topic's route, after a fetch if it is not in the cache.
@@ -198,16 +220,32 @@ class RouteCache:
             found = read_route(topic, await self._ask(topic))
         finally:
             self._fetching.pop(topic, None)
-        if self._routes.get(topic) != found:
-            self._routes[topic] = found
-            self._addresses = {
-                broker: numbers
-                for route in (*self._routes.values(), found)
-                for broker, numbers in route.addresses.items()
-            }
-            if self.on_change is not None:
-                self.on_change(topic)
+        is_changed = self._routes.get(topic) != found
+        self._routes[topic] = found
+        self._update_addresses(found, has_other_brokers=is_changed)
+        if is_changed and self.on_change is not None:
+            self.on_change(topic)
         return found
+
+    # The newest route counts for each broker in it, whatever older routes of other topics say.
+    def _update_addresses(self, found: TopicRoute, *, has_other_brokers: bool) -> None:
+        before = self._addresses
+        is_known = all(before.get(name) == each for name, each in found.addresses.items())
+        if is_known and not has_other_brokers:
+            return
+        now = {**before, **found.addresses}
+        if has_other_brokers:
+            named = {broker for route in self._routes.values() for broker in route.addresses}
+            now = {broker: numbers for broker, numbers in now.items() if broker in named}
+        self._addresses = now
+        self.moves.rise(self.moves.value + 1)
+        for broker, numbers in found.addresses.items():
+            if (master := numbers.get(MASTER)) is None:
+                continue
+            former = self._masters.get(broker)
+            self._masters[broker] = master
+            if former not in (None, master) and self.on_new_master is not None:
+                self.on_new_master(broker, former or "")
 
     async def _ask(self, topic: str) -> Route:
         """Asks the name servers; a broken or silent one must not hide what another knows."""

@@ -19,20 +19,22 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, ConnectFailed, TransportError, UsageError
+from sprocket.client.base.waiting import either
 from sprocket.client.base.world import ClientEnvironment, client_id_of
 from sprocket.client.config import ClientConfig
+from sprocket.client.session.master_search import MasterSearch
 from sprocket.client.session.pending_replies import PendingReplies
 from sprocket.client.session.reachability import Reachability
 from sprocket.client.session.routes import RouteCache
+from sprocket.client.session.session_member import SessionMember
 from sprocket.client.session.transaction_checks import TransactionChecks, answer_check
 from sprocket.message.ids import UniqueIds
-from sprocket.protocol.bodies import ConsumerData, HeartbeatBody, ProducerData
+from sprocket.protocol.bodies import HeartbeatBody, ProducerData
 from sprocket.protocol.codes import MASTER, ResponseCode
 from sprocket.protocol.command import BINARY, JSON, Command, Reply
 from sprocket.protocol.requests.client import Heartbeat, IdsChanged, Unregister
@@ -45,27 +47,6 @@ logger = logging.getLogger(__name__)
 
 #: Seconds before the first retry of a heartbeat that did not reach all brokers.
 _HEARTBEAT_RETRY_FIRST = 1.0
-
-
-class SessionMember(Protocol):
-    """A member of a consumer group, as its session sees it."""
-
-    @property
-    def group(self) -> str:
-        """The group's name."""
-        ...
-
-    def describe(self) -> ConsumerData:
-        """Returns what heartbeats contain about this member."""
-        ...
-
-    def lost(self, address: str) -> None:
-        """Is called when the connection to a broker breaks: other members may get its leases."""
-        ...
-
-    def rebalance_soon(self) -> None:
-        """Is called when the group's members or a route have changed: a rebalance is due."""
-        ...
 
 
 _Key = tuple[int, tuple[str, ...], ClientConfig, ClientEnvironment | None]
@@ -116,6 +97,7 @@ class Session:
             timeout_ms=config.call_timeout_ms,
             reachability=self.reachability,
         )
+        self.search = MasterSearch(self.routes, self.pool, entropy)
         self.replies = PendingReplies()
         self._config = config
         self._users = 0
@@ -183,6 +165,7 @@ class Session:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self.search.close()
         await self.routes.close()
         await self.pool.close()
 
@@ -285,8 +268,12 @@ class Session:
     def _lost(self, address: str, peer: Peer) -> None:
         if self._greeted.get(address) is peer:
             del self._greeted[address]
+        known = self.routes.brokers()
+        brokers = [name for name, number, each in known if (number, each) == (MASTER, address)]
+        for broker in brokers:
+            self.search.suspect(broker)
         for member in self._consumers.values():
-            member.lost(address)
+            member.lost(brokers)
         if self._consumers or self.checkers or self.replies.is_awaiting:
             self.heartbeat_soon()
 
@@ -356,9 +343,15 @@ class Session:
         for member in self._consumers.values():
             member.rebalance_soon()
 
+    def _new_master(self, broker: str, former: str) -> None:
+        self.search.replaced(former)
+        for member in self._consumers.values():
+            member.lost([broker])
+
     def _start(self) -> None:
         self.routes.on_change = self._route_changed
-        for work in (self._heartbeat_loop, self._refresh_loop):
+        self.routes.on_new_master = self._new_master
+        for work in (self._heartbeat_loop, self._refresh_loop, self.search.watch):
             self._tasks.append(asyncio.ensure_future(_guarded(work)))
 
     # Requests from brokers.
@@ -381,15 +374,6 @@ class Session:
             code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
             remark=f"request type {command.code} not supported",
         )
-
-
-async def either(event: asyncio.Event, seconds: float) -> None:
-    """Returns when the event is set, or after that many seconds."""
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        pass
 
 
 async def _guarded(work: Callable[[], Awaitable[None]]) -> None:

@@ -114,6 +114,17 @@ class ScheduleProgress:
         self._next[level] = offset
         self.is_changed = True
 
+    def by_level(self) -> dict[int, int]:
+        """The next offsets, by level."""
+        return dict(sorted(self._next.items()))
+
+    def copy(self, by_level: Mapping[int, int], log_offset: int | None) -> None:
+        """Makes the progress as a master has it."""
+        known = (self._next, self.log_offset)
+        if known != (by_level, log_offset):
+            self._next, self.log_offset = dict(by_level), log_offset
+            self.is_changed = True
+
     def clamp(self, level: int, *, low: int, high: int) -> Correction | None:
         """Moves progress into the range of the queue; None if it is there already.
 
@@ -128,7 +139,7 @@ class ScheduleProgress:
 
     def to_json(self) -> dict[str, Any]:
         """The table as JSON for its file."""
-        table = {"offsetTable": dict(sorted(self._next.items()))}
+        table = {"offsetTable": self.by_level()}
         return table if self.log_offset is None else {"logOffset": self.log_offset, **table}
 
     def load(self, state: Mapping[str, Any]) -> None:

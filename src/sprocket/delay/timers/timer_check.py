@@ -18,12 +18,14 @@ FILE_BYTES = 4096
 #: So many bytes are the reply to a request for the file.
 JAVA_BYTES = 56
 
-_JAVA = struct.Struct(">qqqq")
+#: First slot that is not done, end of the timer log, next queue offset, the same of the master.
+JAVA_PART = struct.Struct(">qqqq")
 _VERSION = struct.Struct(">qqq")
 _OURS = struct.Struct(">8sqqq")
 _CRC = struct.Struct(">I")
 _OURS_AT = 64
 _NAME = b"SPROCKET"
+_CLEAN, _REPLACED = 1, 2
 
 
 class TimerProgress(NamedTuple):
@@ -37,6 +39,7 @@ class TimerProgress(NamedTuple):
         queue_then: `queue_next` when the slot became the current one.
         is_ours: whether the last two are known; Java does not write them.
         is_clean: whether it was saved by an orderly stop.
+        has_replaced: whether messages are on the wheel whose rolled copies are in the topic.
     """
 
     slot_ms: int
@@ -46,6 +49,7 @@ class TimerProgress(NamedTuple):
     queue_then: int = 0
     is_ours: bool = True
     is_clean: bool = False
+    has_replaced: bool = False
 
 
 class TimerCheck:
@@ -74,14 +78,20 @@ class TimerCheck:
     def read(self) -> TimerProgress | None:
         """The progress in the file; None if the file is empty or damaged."""
         raw = self._file.buffer
-        slot_ms, position, queue_next, master_next = _JAVA.unpack_from(raw)
-        name, delivered_from, queue_then, clean = _OURS.unpack_from(raw, _OURS_AT)
+        slot_ms, position, queue_next, master_next = JAVA_PART.unpack_from(raw)
+        name, delivered_from, queue_then, flags = _OURS.unpack_from(raw, _OURS_AT)
         (crc,) = _CRC.unpack_from(raw, _OURS_AT + _OURS.size)
         if min(slot_ms, position, queue_next, master_next) < 0 or not slot_ms:
             return None
         if name == _NAME and crc == self._crc():
             return TimerProgress(
-                slot_ms, position, queue_next, delivered_from, queue_then, is_clean=clean == 1
+                slot_ms,
+                position,
+                queue_next,
+                delivered_from,
+                queue_then,
+                is_clean=bool(flags & _CLEAN),
+                has_replaced=bool(flags & _REPLACED),
             )
         return TimerProgress(slot_ms, position, max(queue_next, master_next), is_ours=False)
 
@@ -93,16 +103,16 @@ class TimerCheck:
         """
         raw = self._file.buffer
         queue_next = progress.queue_next
-        _JAVA.pack_into(raw, 0, progress.slot_ms, progress.position, queue_next, queue_next)
-        _, _, counter = _VERSION.unpack_from(raw, _JAVA.size)
-        _VERSION.pack_into(raw, _JAVA.size, 0, now_ms, max(counter, 0) + 1)
+        JAVA_PART.pack_into(raw, 0, progress.slot_ms, progress.position, queue_next, queue_next)
+        _, _, counter = _VERSION.unpack_from(raw, JAVA_PART.size)
+        _VERSION.pack_into(raw, JAVA_PART.size, 0, now_ms, max(counter, 0) + 1)
         _OURS.pack_into(
             raw,
             _OURS_AT,
             _NAME,
             progress.delivered_from,
             progress.queue_then,
-            int(progress.is_clean),
+            progress.is_clean * _CLEAN | progress.has_replaced * _REPLACED,
         )
         _CRC.pack_into(raw, _OURS_AT + _OURS.size, self._crc())
         await self._file.sync(0, _OURS_AT + _OURS.size + _CRC.size)
@@ -113,7 +123,7 @@ class TimerCheck:
 
     def _crc(self) -> int:
         raw = self._file.buffer
-        return crc32(raw[_OURS_AT : _OURS_AT + _OURS.size], crc32(raw[: _JAVA.size]))
+        return crc32(raw[_OURS_AT : _OURS_AT + _OURS.size], crc32(raw[: JAVA_PART.size]))
 
     def close(self) -> None:
         """Closes the file."""

@@ -5,7 +5,7 @@ They are a view of the timer's topic. They are made when the first message asks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from sprocket.base.errors import OffsetOutOfRange, StoreError
 from sprocket.base.ports import Disk, MappedFile
@@ -132,6 +132,17 @@ class TimerFiles:
 
         return enter
 
+    def units_in(self, slot_ms: int) -> Iterator[TimerUnit]:
+        """The units of a slot, the newest first; the rest is left out if the timer log lacks it."""
+        position = self.wheel.get(slot_ms).last
+        while position >= 0:
+            try:
+                unit = self.log.read(position)
+            except OffsetOutOfRange:
+                return
+            yield unit
+            position = unit.previous
+
     def clear(self, slot_ms: int) -> None:
         """Empties a slot whose messages are delivered."""
         if self.wheel.get(slot_ms) is not EMPTY:
@@ -177,14 +188,8 @@ class TimerFiles:
 
     def _uncount(self, slot_ms: int, counts: Counts, now_ms: int) -> None:
         """Takes the units of a slot out of the counts, before a new chain replaces them."""
-        position = self.wheel.get(slot_ms).last
-        while position >= 0:
-            try:
-                unit = self.log.read(position)
-            except OffsetOutOfRange:
-                return
+        for unit in self.units_in(slot_ms):
             counts.add(unit.topic_hash, -unit.adds, now_ms)
-            position = unit.previous
 
     async def sync(self, progress: TimerProgress, now_ms: int) -> None:
         """Returns when all files are on the disk, with `progress` in the checkpoint.

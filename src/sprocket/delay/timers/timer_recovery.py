@@ -40,11 +40,13 @@ class RecoveredTimers(NamedTuple):
         done_before: messages with a smaller queue offset are done if their slot is before
             `progress.slot_ms`.
         history: messages that the log shows as delivered.
+        replaced: log offsets of messages that were rolled by somebody else.
     """
 
     progress: TimerProgress
     done_before: int
     history: DeliveryHistory
+    replaced: set[int]
 
 
 async def recover(
@@ -63,6 +65,8 @@ async def recover(
         StoreError, OSError: the disk refuses it.
     """
     saved = files.check.read()
+    if saved is not None and saved.delivered_from > store.log_end:  # the log was cut since
+        saved = None
     by_key = saved is None or not saved.is_ours
     progress, done_before = _recovered(files, store, counts, saved=saved, now_ms=now_ms)
     is_again = saved is None or progress.queue_next < saved.queue_next
@@ -80,7 +84,11 @@ async def recover(
         )  # fmt: skip
     if is_again:  # the scan above begins behind some copies
         history.origins |= await origins_of_copies(store, queue_next)
-    return RecoveredTimers(progress._replace(queue_next=queue_next), done_before, history)
+    replaced = set[int]()
+    if saved is not None and saved.has_replaced:
+        replaced = await origins_of_copies(store, store.min_offset(TIMER, QUEUE))
+    progress = progress._replace(queue_next=queue_next)
+    return RecoveredTimers(progress, done_before, history, replaced)
 
 
 # The cases are in the order of what is lost: no checkpoint, one of Java, no timer log, nothing, and
@@ -103,7 +111,7 @@ def _recovered(
     saved = saved._replace(slot_ms=saved.slot_ms // width_ms * width_ms)
     if not saved.is_ours:
         last = files.rebuild(saved.slot_ms, counts, now_ms)
-        queue_next = max(saved.queue_next, _queue_offset(store, last) + 1)
+        queue_next = max(saved.queue_next, queue_offset_of(store, last) + 1)
         return saved._replace(position=files.log.end, queue_next=queue_next), 0
     if saved.position > files.log.limit:
         logger.warning("the timer log is gone: messages that wait are put on the wheel again")
@@ -123,7 +131,7 @@ def _recovered(
     return saved, 0
 
 
-def _queue_offset(store: Store, unit: TimerUnit | None) -> int:
+def queue_offset_of(store: Store, unit: TimerUnit | None) -> int:
     """The queue offset of a unit's message; -1 if its record is gone."""
     if unit is None:
         return -1

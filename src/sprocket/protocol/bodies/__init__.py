@@ -20,6 +20,15 @@ from sprocket.protocol.bodies.client import (
     ProducerTable,
     SubscriptionData,
 )
+from sprocket.protocol.bodies.election import (
+    ElectedBody,
+    EpochEntriesBody,
+    EpochEntry,
+    InSyncSetBody,
+    ReplicaFacts,
+    ReplicaIdentity,
+    ReplicaTable,
+)
 from sprocket.protocol.bodies.filter import FilterFacts, FilterList
 from sprocket.protocol.bodies.group import (
     Assignment,
@@ -51,6 +60,8 @@ from sprocket.protocol.bodies.offset import (
     TopicStatsTable,
 )
 from sprocket.protocol.bodies.pop import AckRecord, CheckPoint, PopKey
+from sprocket.protocol.bodies.replica import ChangedState, CopiedFilter, TimerState
+from sprocket.protocol.bodies.replica_group import GroupMemberFacts, GroupStateBody
 from sprocket.protocol.bodies.route import (
     BrokerData,
     BrokerMemberGroup,
@@ -99,6 +110,7 @@ __all__ = [
     "BrokerMemberGroup",
     "BrokerMembersBody",
     "BrokerStatsBody",
+    "ChangedState",
     "CheckClientBody",
     "CheckPoint",
     "ClientConnection",
@@ -112,18 +124,25 @@ __all__ = [
     "ConsumeTimeSpans",
     "ConsumerConnection",
     "ConsumerData",
+    "CopiedFilter",
     "CorrectionOffsets",
     "DataVersion",
     "DelayOffsets",
+    "ElectedBody",
+    "EpochEntriesBody",
+    "EpochEntry",
     "FilterFacts",
     "FilterList",
     "GroupConfig",
     "GroupConfigList",
     "GroupForbidden",
     "GroupList",
+    "GroupMemberFacts",
     "GroupMemberList",
+    "GroupStateBody",
     "GroupTable",
     "HeartbeatBody",
+    "InSyncSetBody",
     "KvTable",
     "LocalOffsetTable",
     "LockBody",
@@ -143,7 +162,10 @@ __all__ = [
     "QueueRange",
     "QueueTimeSpan",
     "RegisterBody",
+    "ReplicaFacts",
+    "ReplicaIdentity",
     "ReplicaStateBody",
+    "ReplicaTable",
     "RequestMode",
     "RequestModes",
     "ResetOffsetBody",
@@ -157,6 +179,7 @@ __all__ = [
     "SubscriptionData",
     "TimerMetric",
     "TimerMetricsBody",
+    "TimerState",
     "TopicConfig",
     "TopicConfigList",
     "TopicList",

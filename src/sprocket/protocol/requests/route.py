@@ -239,3 +239,18 @@ class BrokerHeartbeat(Header, kw_only=True):
     confirm_offset: Long | None = None
     heartbeat_timeout_mills: Long | None = None
     election_priority: Int | None = None
+
+
+class SmallestNumberChanged(Header, kw_only=True):
+    """A name server notifies brokers that another process of a name has the smallest number.
+
+    Source: NotifyMinBrokerIdChangeRequestHeader of RocketMQ 5.x.
+    """
+
+    code: ClassVar[int] = 905
+
+    min_broker_id: Long | None = None
+    broker_name: str | None = None
+    min_broker_addr: str | None = None
+    offline_broker_addr: str | None = None
+    ha_broker_addr: str | None = None

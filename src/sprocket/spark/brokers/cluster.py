@@ -5,10 +5,11 @@ Blocking. Requests about many queues of one broker are pipelined.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from sprocket.base.errors import CorruptRecord, TransportError
+from sprocket.base.errors import CorruptRecord, SprocketError, TransportError
 from sprocket.clientcore.replies import read_pull
 from sprocket.clientcore.witness import Witness
 from sprocket.filter.tags import ALL, TagFilter
@@ -163,11 +164,16 @@ class ClusterMetadata:
             by_broker.setdefault(queue.broker, []).append(queue)
         found: dict[QueueId, Command] = {}
         for broker, some in by_broker.items():
-            connection = self._pool.to(broker)
             try:
-                replies = connection.call_all([question(queue) for queue in some])
-            except TransportError:
-                self._pool.hang_up(connection)
+                connection = self._pool.to(broker)
+                try:
+                    replies = connection.call_all([question(queue) for queue in some])
+                except TransportError:
+                    self._pool.hang_up(connection)
+                    raise
+            except TransportError:  # the caller tries again, perhaps at another master
+                with contextlib.suppress(SprocketError):
+                    self._pool.route(some[0].topic)
                 raise
             found.update(zip(some, replies, strict=True))
         return found

@@ -69,7 +69,9 @@ async def recover_and_open(
             "recovered %s: replayed %d records from log offset %d, the log ends at %d",
             root, recovered.records, recovered.replayed_from, parts.log.end,
         )  # fmt: skip
-    await parts.log.sync(recovered.replayed_from, parts.log.end)
+    # What was cleared behind the end is on the disk before anything is written there: else a loss
+    # of power could bring old records back behind new ones.
+    await parts.log.sync(recovered.replayed_from, parts.log.end + (not was_stopped))
     parts.flush.begin(max(recovered.stored_ms, parts.checkpoint.log_ms))
     is_shorter = parts.ends.log_end > parts.log.end
     parts.replica.begin(parts.safe)
@@ -79,8 +81,9 @@ async def recover_and_open(
     parts.disk_space.begin()
 
 
-# The checkpoint goes first: after a crash in between, the next start would take a log that lacks
-# what the checkpoint says was on the disk for damaged. The tail is whole then, and is kept.
+# The checkpoint and the queues' ends go first: after a crash in between, the next start would take
+# a log that lacks what the checkpoint says was on the disk for damaged, and have queues continue
+# behind messages that are gone. The tail is whole then, and is kept.
 async def _cut(parts: StoreParts, cut_at: int, *, was_stopped: bool) -> None:
     """Drops the tail of the log, and has the views read again what is left of it.
 
@@ -90,6 +93,7 @@ async def _cut(parts: StoreParts, cut_at: int, *, was_stopped: bool) -> None:
     log, end = parts.log, max(cut_at, parts.log.start)
     synced = log.segments.limit if was_stopped else log.start
     await parts.checkpoint.save_for_cut(end, synced=synced)
+    parts.ends.save_for_cut(end)
     log.cut(end, is_torn=True)
     logger.warning("the log is cut at %d: its master has something else behind it", end)
 

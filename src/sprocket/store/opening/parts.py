@@ -143,6 +143,7 @@ class StoreParts:
             scanner=RecordScanner(tag_codes, checks_bodies=config.check_bodies),
             body_max=config.message_bytes_max,
             appended=appended,
+            deleted=self.deleted,
             on_append=on_append,
         )
 

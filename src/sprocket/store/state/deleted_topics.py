@@ -9,6 +9,8 @@ before that offset are not put into any view again. RocketMQ has no such file.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sprocket.base.errors import StoreError
 from sprocket.base.ports import Disk
 from sprocket.store.state.snapshot import Snapshot
@@ -40,6 +42,10 @@ class DeletedTopics:
     def __bool__(self) -> bool:
         return bool(self._offsets)
 
+    def names(self) -> list[str]:
+        """The topics that were deleted, also those that were made again."""
+        return list(self._offsets)
+
     def end_of(self, topic: str) -> int:
         """The log offset before which a topic's records are deleted; 0 if none are."""
         return self._offsets.get(topic, 0)
@@ -54,8 +60,16 @@ class DeletedTopics:
         Raises:
             OSError: the disk refuses it.
         """
+        self.record_all({topic: log_end}, log_start=log_start)
+
+    def record_all(self, log_ends: Mapping[str, int], *, log_start: int) -> None:
+        """The same for several topics, each with where the log ended when it was deleted.
+
+        Raises:
+            OSError: the disk refuses it.
+        """
         kept = {name: offset for name, offset in self._offsets.items() if offset > log_start}
-        self._offsets = {**kept, topic: log_end}
+        self._offsets = {**kept, **log_ends}
         self._snapshot.save({_TABLE: self._offsets})
 
     def lower(self, log_end: int) -> None:

@@ -14,7 +14,8 @@ Source of the word: getConfirmOffset in DefaultMessageStore and CommitLog of Roc
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from sprocket.base.watermark import Watermark
 from sprocket.store.views.consume_queue import ConsumeQueue
@@ -110,6 +111,16 @@ class ConfirmedOffsets:
         if arrival is None:
             arrival = self._arrivals[name] = Watermark(self.end_of(queue))
         return arrival
+
+    @contextmanager
+    def all_shown(self) -> Iterator[None]:
+        """Shows what is not confirmed as well, inside a `with` without an await and an append: a
+        new master's own parts read all that it has."""
+        ends, self._ends = self._ends, {}
+        try:
+            yield
+        finally:
+            self._ends = ends
 
     def forget(self, topic: str) -> None:
         """Drops a topic whose queues were removed; new queues of that name begin at 0."""

@@ -299,14 +299,14 @@ class ConsumeQueue:
             Log offset of the newest record left; -1 if none.
         """
         self.unsynced_log_offset = -1
-        self._truncate(self._first_unwanted(log_offset), log_offset, is_torn=is_torn)
+        self._truncate(self.end_before(log_offset), log_offset, is_torn=is_torn)
         self._synced_offset = self.max_offset
         if self.max_offset == self._segments.start // ENTRY_BYTES:
             return -1
         newest, size = self.position(self.max_offset - 1)
         return -1 if size == BLANK_SIZE else newest
 
-    def _first_unwanted(self, log_offset: int) -> int:
+    def end_before(self, log_offset: int) -> int:
         """The first entry that is empty, or whose record is at or after a log offset.
 
         Entries before it are whole: they were synced before those records were written. Behind it

@@ -128,6 +128,29 @@ class QueueEnds:
                 ends.setdefault(topic, {})[number] = queue.max_offset
         return Noted(log_end, ends, {} if self._index is None else self._index.noted)
 
+    def save_for_cut(self, log_end: int) -> None:
+        """Writes where all queues end in a log that will be cut, before it is.
+
+        Otherwise a crash in between would leave ends of messages that are gone, and a queue that
+        had no others would continue there.
+
+        Raises:
+            OSError: the disk refuses it; the old file remains.
+        """
+        ends: dict[str, dict[int, int]] = {}
+        for (topic, number), queue in sorted(self._queues.items()):
+            if (
+                queue.has_files
+            ):  # if all that is left of it is cut, it continues behind what expired
+                expired = min(queue.first_stored, self._ends.get((topic, number), 0))
+                end = max(queue.end_before(log_end), expired)
+                ends.setdefault(topic, {})[number] = end
+        self._snapshot.save({"logEnd": log_end, "queueEnds": ends})
+        self._ends = {
+            (topic, number): end for topic, rows in ends.items() for number, end in rows.items()
+        }
+        self.log_end, self.index_files = log_end, {}
+
     def save(self, noted: Noted) -> None:
         """Writes the file.
 

@@ -12,7 +12,8 @@ what it gets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from sprocket.base.errors import CorruptRecord, StoreError
 from sprocket.base.watermark import Watermark
@@ -27,6 +28,7 @@ from sprocket.message.record import (
 )
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.drafts import IllegalDraft
+from sprocket.store.state.deleted_topics import DeletedTopics
 from sprocket.store.views.confirmed import ConfirmedOffsets
 from sprocket.store.views.consume_queue import ConsumeQueue
 from sprocket.store.views.queues import ConsumeQueues
@@ -56,8 +58,8 @@ class ReplicaLog:
     """
 
     __slots__ = (
-        "_body_max", "_confirmed", "_flags", "_flush", "_log", "_on_append", "_queues", "_scanner",
-        "_views", "appended",
+        "_body_max", "_confirmed", "_deleted", "_flags", "_flush", "_log", "_on_append",
+        "_queues", "_scanner", "_views", "appended",
     )  # fmt: skip
 
     def __init__(
@@ -72,12 +74,14 @@ class ReplicaLog:
         scanner: RecordScanner,
         body_max: int,
         appended: Watermark,
+        deleted: DeletedTopics,
         on_append: Callable[[], None] | None,
     ) -> None:
         """
         Args:
             views: receive the records, after the queues.
             body_max: largest body that is accepted, bytes.
+            deleted: which topics were deleted, and where.
             on_append: is called after records were copied.
         """
         self._log = log
@@ -88,6 +92,7 @@ class ReplicaLog:
         self._flags = flags
         self._scanner = scanner
         self._body_max = body_max
+        self._deleted = deleted
         self._on_append = on_append
         self.appended = appended
 
@@ -136,6 +141,41 @@ class ReplicaLog:
         file_bytes = self._log.segments.file_bytes
         end = min(start + bytes_max, self._log.end, start - start % file_bytes + file_bytes)
         return memoryview(b"") if start >= end else self._log.slice(start, end)
+
+    def accept_messages(self, is_accepting: bool = True) -> None:
+        """Has the store accept messages of its own, or only what a master sends."""
+        self._flags.copy(not is_accepting)
+
+    def whole(self) -> AbstractContextManager[None]:
+        """Shows what is not confirmed as well; see `ConfirmedOffsets.all_shown`."""
+        return nullcontext() if self._confirmed is None else self._confirmed.all_shown()
+
+    def deleted_topics(self) -> list[str]:
+        """The topics that were deleted, also those that were made again."""
+        return self._deleted.names()
+
+    def deleted_at(self, topic: str) -> int:
+        """The log offset before which a topic's records are deleted; 0 if none are."""
+        return self._deleted.end_of(topic)
+
+    def delete_before(self, log_offsets: Mapping[str, int]) -> None:
+        """Removes queues of topics that end before a log offset, where a master deleted the topic.
+
+        Raises:
+            StoreError: the disk refuses the file of deleted topics; the queues still exist.
+        """
+        before, start = self._deleted.end_of, self._log.start
+        new = {name: at for name, at in log_offsets.items() if at > max(before(name), start)}
+        if not new:
+            return
+        try:
+            self._deleted.record_all(new, log_start=start)
+        except OSError as error:
+            raise StoreError(f"topics {', '.join(new)} cannot be deleted: {error}") from error
+        self._queues.remove_deleted(lambda topic: new.get(topic, 0))
+        if self._confirmed is not None:
+            for topic in new.keys() - {topic for topic, _ in self._queues.by_name}:
+                self._confirmed.forget(topic)
 
     def copy(self) -> LogCopy:
         """Takes bytes from one connection to a master, from the log's end on."""

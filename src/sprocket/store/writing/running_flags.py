@@ -75,6 +75,11 @@ class RunningFlags:
         self._failure = error
         self._decide()
 
+    def copy(self, is_copy: bool) -> None:
+        """Reports that the log is a copy of a master's from now on, or no longer one."""
+        self._is_copy = is_copy
+        self._decide()
+
     def close(self) -> None:
         """Reports that the store is closed, for good."""
         self.is_closed = True

@@ -1,0 +1,359 @@
+"""A broker's open store, the parts over it and their tasks, in one role.
+
+`Broker` is the outside: it listens, and stays while what is here is opened, changed and closed. All
+requests go through `dispatch`, which is replaced as a whole when the role changes, so that no
+request asks for the role.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from functools import partial
+
+from sprocket.base.errors import SprocketError, StoreError
+from sprocket.base.watermark import Watermark
+from sprocket.broker.dispatch import Dispatch
+from sprocket.broker.members.group_replication import GroupReplication
+from sprocket.broker.members.registration import Registration
+from sprocket.broker.members.replication import Replication, copy_rules
+from sprocket.broker.members.seat import Seat
+from sprocket.broker.members.vip_listener import VipListener
+from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.request_table import RequestTable
+from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.files import Work
+from sprocket.delay.levels.levels import DelayLevels
+from sprocket.election.elector import Member
+from sprocket.message.topic import SCHEDULE
+from sprocket.protocol.codes import MASTER
+from sprocket.remoting.endpoints import EventualResponse, Response
+from sprocket.remoting.pool import Pool
+from sprocket.replication.epoch_file import EpochFile
+from sprocket.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+#: How long a stop waits for the log to be on the disk, s.
+_FLUSH_SECONDS = 5.0
+#: Topics that one log line names at most.
+_NAMED_MAX = 20
+
+
+class OpenBroker:
+    """What of a broker is open. `open` it once, then `save` and `close` it.
+
+    Args:
+        pool: connections to name servers and other brokers.
+        failure: gets the error with which a background task ends.
+        vip: makes the second port of a master, for a count of RocketMQ's slaves.
+        seat: the broker's place in its group; None if it is in none.
+
+    Attributes:
+        store, parts: there once `open` has made them; they stay after `close`.
+        group: the replication of a broker of a group.
+        dispatch: answers requests; None while they cannot be answered.
+    """
+
+    store: Store
+    parts: BrokerParts
+    registration: Registration
+    group: GroupReplication
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        *,
+        world: Ports,
+        place: Location,
+        pool: Pool,
+        failure: asyncio.Future[None],
+        vip: Callable[[Callable[[], int]], VipListener],
+        seat: Seat | None = None,
+    ) -> None:
+        self._seat = seat
+        self._settings = settings
+        self._world = world
+        self._place = place
+        self._pool = pool
+        self._failure = failure
+        self._vip = vip
+        self._running: list[asyncio.Task[None]] = []
+        #: Tasks that end when the role changes: those that write messages, and replication.
+        self._delivering: list[asyncio.Task[None]] = []
+        self._replicating: list[asyncio.Task[None]] = []
+        self._is_accepting = False
+        self._exit = AsyncExitStack()
+        self.dispatch: Dispatch | None = None
+
+    async def open(self, *, is_slave: bool, cut_at: int | None = None) -> None:
+        """Opens the store, starts all tasks and registers at the name servers.
+
+        Args:
+            cut_at: log offset from which on the log is dropped.
+
+        Raises:
+            DirectoryInUse: another process has locked the folder.
+            ConfigError: the store was made with other file sizes, or the delay levels are invalid.
+            StoreError: the store or a state file cannot be opened.
+            UsageError: the port for slaves is in use.
+        """
+        async with AsyncExitStack() as opened:
+            levels = DelayLevels.parse(self._settings.store.delay_levels)
+            replication = await self._open_store(opened, levels, is_slave=is_slave, cut_at=cut_at)
+            place = self._place._replace(ha_address=replication.address_beside(self._place.address))
+            self.parts = BrokerParts(
+                self.store,
+                self._settings,
+                levels=levels,
+                world=self._world,
+                place=place,
+                pool=self._pool,
+                replication=replication,
+                number=self._settings.config.id if self._seat is None else self._seat.number,
+            )
+            self.registration = self.parts.registration
+            self._table = RequestTable(
+                self.parts,
+                self.store,
+                self._settings,
+                world=self._world,
+                place=place,
+                seat=self._seat,
+            )
+            opened.push_async_callback(self._stop_timers)
+            opened.push_async_callback(self._stop_running)
+            opened.push_async_callback(self.parts.tables.filters.close)
+            await self._start()
+            self._exit = opened.pop_all()
+
+    async def _open_store(
+        self, opened: AsyncExitStack, levels: DelayLevels, *, is_slave: bool, cut_at: int | None
+    ) -> Replication:
+        """Opens the store and its replication."""
+        rules, replicated, readable = copy_rules(self._settings.config), Watermark(), Watermark()
+        self.store = await Store.open(
+            disk=self._world.disk,
+            clock=self._world.clock,
+            root=self._place.root,
+            config=self._settings.store,
+            store_host=self._place.packed,
+            tag_codes={SCHEDULE: levels.tag_code},
+            safe=(readable,) if rules.least > 1 or self._seat is not None else (),
+            is_copy=is_slave,
+            cut_at=cut_at,
+        )
+        opened.push_async_callback(self.store.close)
+        if self._seat is None:
+            replication = Replication(
+                self.store,
+                self._settings,
+                replicated=replicated,
+                readable=readable,
+                pool=self._pool,
+                entropy=self._world.entropy,
+            )
+        else:
+            replication = self._grouped(self._seat, replicated=replicated, readable=readable)
+        return await opened.enter_async_context(replication)
+
+    async def promote(self, epoch: int) -> None:
+        """Makes a slave of a group the master of an epoch, without opening anything again.
+
+        Raises:
+            UsageError: the port for slaves is in use.
+            StoreError: the epoch cannot be kept.
+        """
+        await _ended(self._replicating)
+        await self.group.lead(epoch)
+        self.parts.copied()
+        with self.store.replica.whole():
+            self._prepare_delivery()
+        await self._start_timers()
+        self.store.replica.accept_messages()
+        self.dispatch = self._table.of_master()
+        self._run_delivery()
+        self._run_replication()
+        self.registration.move(MASTER, epoch)
+
+    async def follow(self, master: Member, epoch: int) -> None:
+        """Has a slave copy from another master of its group, whose epoch is not below this."""
+        await _ended(self._replicating)
+        self.group.follow(master, epoch)
+        self._run_replication()
+
+    async def retire(self) -> None:
+        """Ends accepting messages, at a master that gives its place to another member: the log is
+        complete, and slaves go on copying it."""
+        self.dispatch = self._table.of_slave(was_master=True)
+        await _ended(self._delivering)
+        self.parts.settlement.write_op_records()
+        self._is_accepting = False
+        self.store.replica.accept_messages(False)
+
+    def resume(self) -> None:
+        """Accepts messages again after `retire`: no other member has taken the place."""
+        self.store.replica.accept_messages()
+        self.dispatch = self._table.of_master()
+        self._run_delivery()
+
+    def depose(self) -> None:
+        """Ends answering at once, since another member is the master: what waits for copies is
+        answered with an error, and held pulls without messages."""
+        self.dispatch = None
+        self._is_accepting = False
+        self.store.replica.accept_messages(False)
+        self.group.give_up()
+        self.parts.pulls.stop()
+        self.parts.pop.stop()
+
+    async def announced(self, outcome: EventualResponse) -> Response:
+        """The reply to a request that created or changed a topic, after the topic is saved, and the
+        name servers and the slaves know it."""
+        await self.parts.files.topics.saved()
+        await self.registration.announced()
+        await self.parts.followers.have_all()
+        return await outcome if isinstance(outcome, Awaitable) else outcome
+
+    async def save(self) -> None:
+        """Saves the tables after the log is flushed to the disk. No request may change one then."""
+        if self._is_accepting:
+            self.parts.settlement.write_op_records()
+        try:
+            async with asyncio.timeout(_FLUSH_SECONDS):
+                await self.store.sync()
+            for file in self.parts.files:
+                await file.idle()
+                file.save()
+        except (SprocketError, TimeoutError) as error:
+            logger.error("not everything could be saved: %s", error)
+        finally:
+            for file in self.parts.files:
+                file.close()
+
+    def _grouped(
+        self, seat: Seat, *, replicated: Watermark, readable: Watermark
+    ) -> GroupReplication:
+        epochs = EpochFile(self._world.disk, self._place.root)
+        try:
+            epochs.load(self.store.log_start, self.store.log_end)
+        except OSError as error:
+            raise StoreError(f"the epochs of the log cannot be read: {error}") from error
+        self.group = GroupReplication(
+            self.store,
+            self._settings,
+            replicated=replicated,
+            readable=readable,
+            pool=self._pool,
+            entropy=self._world.entropy,
+            seat=seat,
+            epochs=epochs,
+        )
+        return self.group
+
+    async def close(self) -> None:
+        """Ends the tasks and closes the store, after `save`."""
+        await self._exit.aclose()
+
+    # The order matters. The files are loaded before anything may change a table, so that no save
+    # replaces a file that was not read. Delivery and transactions compare their positions with
+    # the log before the first request. The broker registers last, once it can serve.
+    async def _start(self) -> None:
+        parts = self.parts
+        for file in parts.files:
+            file.load()
+        if lost := parts.tables.topics.add_missing(self.store.queues()):
+            logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
+        is_slave = parts.replication.is_slave
+        if not is_slave:
+            self._prepare_delivery()
+            await self._start_timers()
+        self.dispatch = self._table.of_slave() if is_slave else self._table.of_master()
+        self._run("store", self.store.run)
+        if not is_slave:
+            self._run_delivery()
+        self._run("watch over clients", parts.membership.run)
+        self._run("notices to members", parts.membership.send_notices)
+        self._run("leases", partial(parts.tables.lock_table.run, parts.files.locks))
+        self._run("filters", parts.tables.filters.run)
+        self._run("figures", parts.state.run)
+        for name, work in parts.files.rounds(self._settings):
+            self._run(name, work)
+        self._run_replication()
+        if self._settings.config.acting_master and self._seat is None:
+            if not is_slave:
+                await parts.acting.take_over(parts.tables.offsets)
+            self._run("watch over the broker's processes", parts.acting.run)
+        await parts.registration.first()
+        self._run("registration", parts.registration.run)
+
+    def _prepare_delivery(self) -> None:
+        """Prepares what writes messages of its own: a slave gets those from its master."""
+        self.parts.delivery.start()
+        self.parts.settlement.start()
+
+    async def _start_timers(self) -> None:
+        if self.parts.timers is not None:
+            await self.parts.timers.start()
+        await self.parts.pop.start()
+
+    def _run_delivery(self) -> None:
+        """Runs it."""
+        parts = self.parts
+        self._is_accepting = True
+        self._run("delivery of delayed messages", parts.delivery.run, self._delivering)
+        if parts.timed_delivery is not None:
+            self._run("delivery of timed messages", parts.timed_delivery.run, self._delivering)
+        self._run("questions about transactions", parts.check_loop.run, self._delivering)
+        self._run("return of popped messages", parts.pop.run, self._delivering)
+        vip = self._vip(parts.strange_slaves)
+        self._run("port for slaves of RocketMQ", vip.run, self._delivering)
+
+    def _run_replication(self) -> None:
+        """Sends the log to slaves, or copies a master's, and what is not in it."""
+        parts = self.parts
+        self._run("replication", partial(parts.replication.run, parts.copied), self._replicating)
+        if parts.replication.is_slave:
+            self._run("copy of the master's state", parts.state_copy.run, self._replicating)
+            if parts.timer_following is not None:
+                self._run("timers of the master", parts.timer_following.run, self._replicating)
+
+    def _run(self, name: str, work: Work, tasks: list[asyncio.Task[None]] | None = None) -> None:
+        tasks = self._running if tasks is None else tasks
+        tasks.append(asyncio.create_task(self._watched(name, work), name=name))
+
+    async def _watched(self, name: str, work: Work) -> None:
+        try:
+            await work()
+        except Exception as error:  # root of a task
+            logger.critical("the broker's %s ended", name, exc_info=error)
+            if not self._failure.done():
+                self._failure.set_exception(error)
+
+    async def _stop_running(self) -> None:
+        """Cancels all background tasks."""
+        await _ended(self._running)
+        await _ended(self._delivering)
+        await _ended(self._replicating)
+        for file in self.parts.files:
+            await file.idle()
+
+    async def _stop_timers(self) -> None:
+        """Stops the timers and saves their state after the last delivery."""
+        timers = self.parts.timers
+        if timers is not None:
+            was_in_use = timers.is_in_use
+            await timers.stop()
+            if was_in_use:
+                await self.parts.files.timer_counts.idle()
+                self.parts.files.timer_counts.save()
+
+
+async def _ended(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancels tasks, and forgets them once they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    tasks.clear()
