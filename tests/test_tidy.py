@@ -59,8 +59,9 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("opening",),
     ),
     "broker": (
-        ("replica_config", "elector_config", "config", "settings", "dispatch", "slave_requests"),
-        ("tables",), ("members",), ("reading", "sending"), ("operate",),
+        ("replica_config",), ("pop_config",), ("elector_config",),
+        ("config", "settings", "dispatch", "slave_requests"),
+        ("tables",), ("members",), ("reading", "sending"), ("pop",), ("operate",),
     ),
     "spark": (
         ("options", "records", "brokers", "worker"), ("reading", "writing"), ("store_files",),

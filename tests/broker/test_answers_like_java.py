@@ -68,10 +68,6 @@ DEVIATIONS: dict[tuple[str, str | int], Otherwise] = {
     ("more", "end: rollback after commit"): Otherwise(None, OTHER_PLACE),
     ("more", "query AaTopic key BB"): Otherwise(22, KEYS_COMPARED),
     ("more", "code 323 with nothing"): Otherwise(29, "that no message is named is said plainly"),
-    ("more", "code 400 with nothing"): Otherwise(3, "the broker assigns no queues"),
-    ("more", "query assignment (400), group without mode"): Otherwise(
-        3, "the broker assigns no queues; clients then do it themselves, as they do on {}"
-    ),
 }
 #: Fields that only one run can have.
 OWN_FIELDS = {

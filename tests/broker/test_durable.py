@@ -13,18 +13,27 @@ import pytest
 
 from sprocket.message.batch import BatchedMessage, encode
 from sprocket.protocol.bodies import (
+    AckBatchBody,
     GroupConfig,
     GroupConfigList,
     LockBody,
     Queue,
+    RequestMode,
     TopicConfig,
     TopicConfigList,
 )
 from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.protocol.command import Header
-from sprocket.protocol.requests.group import CreateGroup, CreateGroups, DeleteGroup, ForbidGroup
+from sprocket.protocol.requests.group import (
+    CreateGroup,
+    CreateGroups,
+    DeleteGroup,
+    ForbidGroup,
+    SetRequestMode,
+)
 from sprocket.protocol.requests.lock import LockQueues, UnlockQueues
 from sprocket.protocol.requests.offset import CloneOffset, ResetOffset
+from sprocket.protocol.requests.pop import AckMessages
 from sprocket.protocol.requests.send import SendBack, SendBatch, SendMessage
 from sprocket.protocol.requests.topic import CreateTopics, DeleteTopic
 from sprocket.protocol.requests.transaction import UNKNOWN, ResumeCheck
@@ -32,6 +41,7 @@ from sprocket.store.state.snapshot import decode_state, encode_state
 from sprocket.testing.disk import FaultyDisk
 from sprocket.testing.loop import simulate
 from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, serving
+from tests.broker.pop.popping import ack, hide, items_of, pop
 from tests.broker.sending.test_transactions import (
     HALF,
     OP,
@@ -194,6 +204,45 @@ async def unlocks(asker: Asker) -> None:
     await done(asker, UnlockQueues(), LOCK)
 
 
+async def pops(asker: Asker) -> None:
+    await filled(asker)
+    assert len((await pop(asker, "T")).messages) == 1
+
+
+async def pops_in_order(asker: Asker) -> None:
+    await filled(asker)
+    assert len((await pop(asker, "T", order=True)).messages) == 1
+
+
+async def acknowledges(asker: Asker) -> None:
+    await filled(asker)
+    assert await ack(asker, await pop(asker, "T")) == [SUCCESS]
+
+
+async def acknowledges_in_order(asker: Asker) -> None:
+    await filled(asker)
+    assert await ack(asker, await pop(asker, "T", order=True)) == [SUCCESS]
+
+
+async def acknowledges_several(asker: Asker) -> None:
+    await filled(asker)
+    found = await pop(asker, "T")
+    body = AckBatchBody(acks=[items_of(found, 0, topic="T")], broker_name="broker-a")
+    await done(asker, AckMessages(), body.encode())
+
+
+async def hides(asker: Asker) -> None:
+    await filled(asker)
+    found = await hide(asker, await pop(asker, "T"), hidden_ms=60_000)
+    assert found.code == SUCCESS
+
+
+async def sets_mode(asker: Asker) -> None:
+    await saved(asker)
+    body = RequestMode(consumer_group="g", topic="T", mode="POP", pop_share_queue_num=1)
+    await done(asker, SetRequestMode(), body.encode())
+
+
 _READS = "it changes nothing"
 _CLIENT = "it asks a client"
 _BACK = "the next request of the same client brings it back"
@@ -217,6 +266,11 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.CLONE_GROUP_OFFSET: (clones,),
     RequestCode.LOCK_BATCH_MQ: (locks,),
     RequestCode.UNLOCK_BATCH_MQ: (unlocks,),
+    RequestCode.POP_MESSAGE: (pops, pops_in_order),
+    RequestCode.ACK_MESSAGE: (acknowledges, acknowledges_in_order),
+    RequestCode.BATCH_ACK_MESSAGE: (acknowledges_several,),
+    RequestCode.CHANGE_MESSAGE_INVISIBLETIME: (hides,),
+    RequestCode.SET_MESSAGE_REQUEST_MODE: (sets_mode,),
     # What is lost on purpose, or costs nothing.
     RequestCode.UPDATE_CONSUMER_OFFSET: "saved in rounds: messages may come twice, never not",
     RequestCode.UPDATE_BROKER_CONFIG: "it counts until the broker stops; files are the user's",
@@ -227,7 +281,6 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.CLEAN_UNUSED_TOPIC: "queues that come back belong to no topic",
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: _READS,
     RequestCode.DELETE_EXPIRED_COMMITLOG: _READS,
-    RequestCode.SET_MESSAGE_REQUEST_MODE: "only the mode that is always in force is taken",
     OwnRequestCode.HAND_OVER: "an elector keeps it, and this broker has none",
     OwnRequestCode.REMOVE_FILTER: "real processes: see the tests of filters in Python",
     RequestCode.PULL_MESSAGE: _BACK,
@@ -268,6 +321,10 @@ WALK: dict[int, tuple[Change, ...] | str] = {
             RequestCode.GET_TIMER_METRICS,
             RequestCode.GET_TOPIC_CONFIG,
             RequestCode.GET_TOPIC_STATS_INFO,
+            RequestCode.NOTIFICATION,
+            RequestCode.PEEK_MESSAGE,
+            RequestCode.POLLING_INFO,
+            RequestCode.QUERY_ASSIGNMENT,
             RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE,
             RequestCode.QUERY_CONSUME_QUEUE,
             RequestCode.QUERY_CONSUME_TIME_SPAN,
@@ -296,6 +353,9 @@ async def known(asker: Asker) -> dict[str, Any]:
         "topics": tables.topics.to_json()["topicConfigTable"],
         "groups": {**tables.groups.to_json(), "dataVersion": None},
         "offsets": {key: each for key, each in offsets.items() if SYSTEM_GROUP not in key},
+        "in flight": tables.offsets.popped.to_json()["inFlight"],
+        "popped in order": tables.pop_orders.to_json(),
+        "modes": tables.request_modes.to_json(),
         "leases": decode_state(encode_state(tables.lock_table.to_json()))["lockTable"],
         "undecided": tables.ledger.by_topic,
         "messages": {

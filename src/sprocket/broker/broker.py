@@ -1,12 +1,12 @@
 """The broker: it listens, answers, and stays while its store and parts are opened and closed.
 
 Each request goes through `dispatch`, which calls the endpoint of the request code. `send` and
-`retries` store messages through `ingress`; `pull` reads them for consumers. `positions` and
-`offsets` keep the consumers' offsets, `membership` and `clients` the connected clients, `locks` the
-leases of ordered consumers. `operate` answers the requests of operators, `registration` registers
-the broker at the name servers, `delay` delivers messages that are due. `tables` holds the broker's
-state and `files` writes it to state files. `parts` builds all of these, `request_table` the
-endpoints, and `open_broker` opens and runs them.
+`retries` store messages through `ingress`; `pull` reads them for consumers, and `pop` gives them
+out one by one. `positions` and `offsets` keep the consumers' offsets, `membership` and `clients`
+the connected clients, `locks` the leases of ordered consumers. `operate` answers the requests of
+operators, `registration` registers the broker at the name servers, `delay` delivers messages that
+are due. `tables` holds the broker's state and `files` writes it to state files. `parts` builds all
+of these, `request_table` the endpoints, and `open_broker` opens and runs them.
 """
 
 from __future__ import annotations
@@ -173,6 +173,7 @@ class Broker:
                 return
             await inside.registration.leave()
             inside.parts.pulls.stop()
+            inside.parts.pop.stop()
             await self._server.drain(Deadline.after_ms(self._settings.config.drain_ms))
             await inside.save()
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from sprocket.base import setting_forms as forms
 from sprocket.base.config import Conflict, setting
-from sprocket.broker.replica_config import SLAVE, SYNC_MASTER, ReplicaConfig
+from sprocket.broker.pop_config import PopConfig
+from sprocket.broker.replica_config import SLAVE, SYNC_MASTER
 from sprocket.election.places import CONTROLLER, elector_form
 
 #: What brokers of RocketMQ wait for each other.
@@ -15,7 +16,7 @@ _RIVAL_LEASE_MS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class ElectorConfig(ReplicaConfig):
+class ElectorConfig(PopConfig):
     """Settings of election. Times in milliseconds."""
 
     elector: str | None = setting(

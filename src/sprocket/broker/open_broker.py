@@ -212,6 +212,7 @@ class OpenBroker:
         self.store.replica.accept_messages(False)
         self.group.give_up()
         self.parts.pulls.stop()
+        self.parts.pop.stop()
 
     async def announced(self, outcome: EventualResponse) -> Response:
         """The reply to a request that created or changed a topic, after the topic is saved, and the
@@ -302,6 +303,7 @@ class OpenBroker:
     async def _start_timers(self) -> None:
         if self.parts.timers is not None:
             await self.parts.timers.start()
+        await self.parts.pop.start()
 
     def _run_delivery(self) -> None:
         """Runs it."""
@@ -311,6 +313,7 @@ class OpenBroker:
         if parts.timed_delivery is not None:
             self._run("delivery of timed messages", parts.timed_delivery.run, self._delivering)
         self._run("questions about transactions", parts.check_loop.run, self._delivering)
+        self._run("return of popped messages", parts.pop.run, self._delivering)
         vip = self._vip(parts.strange_slaves)
         self._run("port for slaves of RocketMQ", vip.run, self._delivering)
 

@@ -16,6 +16,7 @@ from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication
 from sprocket.broker.members.state_copy import StateCopy
 from sprocket.broker.operate.figures import BrokerFigures
+from sprocket.broker.pop.parts import PopParts
 from sprocket.broker.reading.pull import PullRequests
 from sprocket.broker.reading.read_place import ReadPlaces
 from sprocket.broker.sending.acknowledgement import Acknowledgement
@@ -100,18 +101,10 @@ class BrokerParts:
         number: int,
     ) -> None:
         clock, host = world.clock, place.packed
-        self.replication = replication
+        self.replication, self.pool = replication, pool
         self.followers = _followers(settings, replication, world.entropy)
         self._store, self._queue_count = store, 0
-        tables = self.tables = Tables(
-            settings,
-            clock,
-            levels=levels,
-            on_topic=self._topic_changed,
-            on_group=self._group_changed,
-            on_filters=self._filters_changed,
-            journal=self.followers.journal,
-        )
+        tables = self.tables = self._tables(settings, clock, levels)
         self.files = StateFiles(tables, store, world.disk, place.root)
         self.timers = self._timers(store, settings, world=world, root=place.root)
         self.registration = self._registration(pool, settings, place, number)
@@ -139,6 +132,7 @@ class BrokerParts:
         self.state_copy = self._state_copy(store, pool, number)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
+        self.pop = self._pop(store, settings, world=world, host=host)
 
     def copied(self) -> None:
         """Makes the topics known whose first messages were copied from a master."""
@@ -187,6 +181,30 @@ class BrokerParts:
             volumes=tables.volumes,
             places=places,
         )
+
+    def _tables(self, settings: BrokerSettings, clock: Clock, levels: DelayLevels) -> Tables:
+        """All tables, whose changes are saved in their files."""
+        return Tables(
+            settings,
+            clock,
+            levels=levels,
+            on_topic=self._topic_changed,
+            on_group=self._group_changed,
+            on_filters=self._filters_changed,
+            on_pop_order=lambda: self.files.pop_orders.changed(),
+            on_mode=lambda: self.files.request_modes.changed(),
+            journal=self.followers.journal,
+        )
+
+    def _pop(
+        self, store: Store, settings: BrokerSettings, *, world: Ports, host: bytes
+    ) -> PopParts:
+        """Pop consumption."""
+        return PopParts(
+            store, self.tables, self.ingress, self.acknowledgement, timers=self.timers,
+            settings=settings, clock=world.clock, entropy=world.entropy, host=host,
+            orders_saved=self.files.pop_orders.written,
+        )  # fmt: skip
 
     def _timers(
         self, store: Store, settings: BrokerSettings, *, world: Ports, root: str

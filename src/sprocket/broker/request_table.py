@@ -20,6 +20,7 @@ from sprocket.broker.operate.state_changes import StateRequests
 from sprocket.broker.operate.topics import TopicRequests
 from sprocket.broker.operate.volumes import VolumeRequests
 from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.pop.modes import RequestModeRequests
 from sprocket.broker.reading.positions import OffsetRequests
 from sprocket.broker.reading.query import QueryRequests
 from sprocket.broker.sending.group_rules import GroupRules
@@ -124,6 +125,7 @@ class RequestTable:
             **replies.endpoints(),
             **send_backs.endpoints(),
             **parts.pulls.endpoints(),
+            **parts.pop.endpoints(),
             **QueryRequests(self._store).endpoints(),
             **transactions.endpoints(),
             **TimerRequests(
@@ -147,8 +149,14 @@ class RequestTable:
             groups=tables.groups,
             clients=tables.clients,
         )
+        modes = RequestModeRequests(
+            tables.request_modes, parts.pool, topics=tables.topics, groups=tables.groups,
+            clients=tables.clients, settings=self._settings,
+        )  # fmt: skip
         return {
             **parts.membership.endpoints(),
+            **modes.endpoints(),
+            **once_saved(modes.changes(), parts.files.request_modes, reports_failure=True),
             **once_saved(tables.filters.endpoints(), parts.files.filters, reports_failure=True),
             **positions.endpoints(),
             **LockRequests(
@@ -179,7 +187,7 @@ class RequestTable:
         )
         offsets, clients, volumes = tables.offsets, tables.clients, tables.volumes
         topics = TopicRequests(
-            tables.topics, self._store, parts.pulls,
+            tables.topics, self._store, parts.pulls, parts.pop,
             offsets=offsets, clients=clients, volumes=volumes,
             save_topics=parts.files.topics.written, save_offsets=save_offsets,
             on_removed=partial(parts.followers.journal.record, TOPICS),
@@ -238,7 +246,8 @@ class RequestTable:
             groups=tables.groups,
             clients=tables.clients,
             pulls=parts.pulls,
+            pops=parts.pop,
             settings=self._settings,
-            save=parts.files.offset_rounds.save_at_once,
+            save=parts.files.save_reset,
         )
         return {**progress.endpoints(), **resets.endpoints()}

@@ -26,6 +26,12 @@ _SENDS = (
     RequestCode.SEND_REPLY_MESSAGE,
     RequestCode.SEND_REPLY_MESSAGE_V2,
 )
+_POPS = (
+    RequestCode.POP_MESSAGE,
+    RequestCode.ACK_MESSAGE,
+    RequestCode.BATCH_ACK_MESSAGE,
+    RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+)
 _PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 _ENDS = (RequestCode.END_TRANSACTION, RequestCode.RESUME_CHECK_HALF_MESSAGE)
 _RESETS = (RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, RequestCode.RESET_CONSUMER_OFFSET_IN_BROKER)
@@ -56,6 +62,7 @@ def at_slave(
 
     refusing: dict[tuple[int, ...], Callable[[], ReplyError]] = {
         _SENDS: lambda: busy("and takes no messages"),
+        _POPS: lambda: busy("and gives out no messages one by one"),
         _ENDS: lambda: SlaveNotAvailable("a slave ends no transactions"),
         (RequestCode.RECALL_MESSAGE,): lambda: SlaveNotAvailable(
             "recall failed, broker service not available"

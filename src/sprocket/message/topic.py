@@ -29,6 +29,9 @@ SELF_TEST = "SELF_TEST_TOPIC"
 OFFSET_MOVED = "OFFSET_MOVED_EVENT"
 CHECKPOINT = "CHECKPOINT_TOPIC"
 TIMER = "rmq_sys_wheel_timer"
+#: The group whose offsets say how far the revive queues are done. Source: PopAckConstants.
+REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"
+_REVIVE_PREFIX = f"{SYSTEM_PREFIX}REVIVE_LOG_"
 
 SYSTEM_TOPICS = frozenset(
     {
@@ -145,6 +148,29 @@ def is_closed_topic(name: str) -> bool:
 def retry_topic(group: str) -> str:
     """The topic through which a group gets its failed messages again."""
     return RETRY_PREFIX + group
+
+
+def pop_retry_topic(topic: str, group: str, *, is_v2: bool) -> str:
+    """The topic through which a group pops its failed messages of a topic again.
+
+    In the first form `a_b` and `c` share their topic with `a` and `b_c`; in the second, `+` stands
+    between group and topic, which no name contains.
+    """
+    return f"{RETRY_PREFIX}{group}{'+' if is_v2 else '_'}{topic}"
+
+
+def popped_topic(name: str, group: str) -> str:
+    """The topic that a group popped, by its name or that of its pop retry topic in either form."""
+    for separator in "+_":
+        prefix = f"{RETRY_PREFIX}{group}{separator}"
+        if name.startswith(prefix):
+            return name[len(prefix) :]
+    return name
+
+
+def revive_topic(cluster: str) -> str:
+    """The topic of records about popped messages: given out, acknowledged."""
+    return _REVIVE_PREFIX + cluster
 
 
 def dead_letter_topic(group: str) -> str:

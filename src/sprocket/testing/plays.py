@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sprocket.testing import elected, promoted, replicated, scenarios, timed, transacted
+from sprocket.testing import elected, popped, promoted, replicated, scenarios, timed, transacted
 from sprocket.testing.elected import ELECTED
 from sprocket.testing.history import HistoryOutcome
+from sprocket.testing.popped import POPPED
 from sprocket.testing.promoted import PROMOTED
 from sprocket.testing.replicated import REPLICATED
 from sprocket.testing.scenarios import SCENARIOS
@@ -21,6 +22,7 @@ PLAYS: dict[str, Play] = {
     **dict.fromkeys(TIMED, timed.play),
     **dict.fromkeys(TRANSACTED, transacted.play),
     **dict.fromkeys(REPLICATED, replicated.play),
+    **dict.fromkeys(POPPED, popped.play),
     **dict.fromkeys(PROMOTED, promoted.play),
     **dict.fromkeys(ELECTED, elected.play),
 }
@@ -29,6 +31,7 @@ DOCS: dict[str, str] = {
     **{name: scenario.doc for name, scenario in SCENARIOS.items()},
     **{name: waiting.doc for name, waiting in TIMED.items()},
     **{name: undecided.doc for name, undecided in TRANSACTED.items()},
+    **{name: popping.doc for name, popping in POPPED.items()},
     **{name: copied.doc for name, copied in REPLICATED.items()},
     **{name: promotion.doc for name, promotion in PROMOTED.items()},
     **{name: group.doc for name, group in ELECTED.items()},

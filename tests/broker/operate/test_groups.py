@@ -7,14 +7,11 @@ from sprocket.protocol.bodies import (
     GroupConfigList,
     GroupForbidden,
     GroupTable,
-    RequestMode,
-    RequestModes,
     SubscriptionBody,
     TopicList,
 )
 from sprocket.protocol.requests.group import (
     AllGroupConfigs,
-    AllRequestModes,
     CreateGroup,
     CreateGroups,
     DeleteGroup,
@@ -22,7 +19,6 @@ from sprocket.protocol.requests.group import (
     GroupConfigOf,
     GroupSubscription,
     GroupTopics,
-    SetRequestMode,
 )
 from tests.broker.parts import SUCCESS, Asker, play
 
@@ -81,16 +77,5 @@ def test_topics_and_subscription_of_a_group() -> None:
         assert found.sub_string == "a"
         reply = await asker.call(GroupSubscription(group="nobody", topic="T"))
         assert SubscriptionBody.decode(reply.body).subscription_data is None
-
-    play(test)
-
-
-def test_groups_pull_whatever_is_said() -> None:
-    async def test(asker: Asker) -> None:
-        for mode, code in (("PULL", SUCCESS), ("POP", 29)):
-            body = RequestMode(consumer_group="g", topic="T", mode=mode).encode()
-            assert await asker.code(SetRequestMode(), body) == code
-        reply = await asker.call(AllRequestModes())
-        assert RequestModes.decode(reply.body).message_request_mode_map == {}
 
     play(test)

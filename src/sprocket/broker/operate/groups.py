@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from sprocket.base.errors import GroupNotFound, InvalidParameter, StoreError
+from sprocket.base.errors import GroupNotFound, StoreError
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.operate.listings import listing
 from sprocket.broker.tables.clients import ClientTable
@@ -22,8 +22,6 @@ from sprocket.protocol.bodies import (
     GroupConfigList,
     GroupForbidden,
     GroupTable,
-    RequestMode,
-    RequestModes,
     SubscriptionBody,
     TopicList,
 )
@@ -81,8 +79,6 @@ class GroupRequests:
             RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN: self.forbid,
             RequestCode.QUERY_TOPICS_BY_CONSUMER: self.topics,
             RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: self.subscription,
-            RequestCode.SET_MESSAGE_REQUEST_MODE: self.set_mode,
-            RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self.modes,
         }
 
     def create(self, command: Command, peer: Peer) -> Awaitable[Reply]:
@@ -179,18 +175,3 @@ class GroupRequests:
         found = None if group is None else group.subscriptions.get(header.topic or "")
         answer = SubscriptionBody(group=header.group, subscription_data=found, topic=header.topic)
         return Reply(body=answer.encode())
-
-    def set_mode(self, command: Command, peer: Peer) -> Reply:
-        """Accepts only the mode PULL, which all groups have already.
-
-        Raises:
-            InvalidParameter: the mode is another one, or missing.
-        """
-        wanted = RequestMode.of_request(command.body)
-        if wanted.mode != "PULL":
-            raise InvalidParameter(f"this broker only knows mode 'PULL', not {wanted.mode!r}")
-        return Reply()
-
-    def modes(self, command: Command, peer: Peer) -> Reply:
-        """Groups with another mode than PULL: none."""
-        return Reply(body=RequestModes().encode())

@@ -17,6 +17,7 @@ from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.volumes import MINUTE, Volumes
 from sprocket.message.offsets import LONG_MAX
+from sprocket.message.topic import is_retry_topic
 from sprocket.protocol.bodies import (
     ConsumeStats,
     ConsumeStatsList,
@@ -115,18 +116,22 @@ class ProgressRequests:
             rate += 0.0 if flow is None else flow.in_last(MINUTE, now_ms).per_second
         return ConsumeStats(consume_tps=rate, offset_table=table)
 
+    # Messages that are popped and not acknowledged lie before the offset, and may come again: they
+    # are a part of the lag, and the difference to the pull offset.
     async def _table(self, group: str, topics: Iterable[str]) -> dict[Queue, QueueProgress]:
         online = self._clients.group(group)
         table: dict[Queue, QueueProgress] = {}
         for topic in topics:
-            if online is not None and online.subscriptions and topic not in online.subscriptions:
+            is_left = online is not None and online.subscriptions and not is_retry_topic(topic)
+            if is_left and online is not None and topic not in online.subscriptions:
                 continue
             async for queue in in_turns(self._queues.readable(topic)):
                 offset = max(self._offsets.committed(group, topic, queue.queue_id) or 0, 0)
                 pulled = self._offsets.pulled_at(group, topic, queue.queue_id)
+                popped = self._offsets.popped.in_flight(group, topic, queue.queue_id)
                 table[queue] = QueueProgress(
                     broker_offset=self._queues.high(queue),
-                    consumer_offset=offset,
+                    consumer_offset=max(offset - popped, 0),
                     last_timestamp=max(self._queues.time_of(queue, offset - 1), 0),
                     pull_offset=max(offset, pulled or 0),
                 )

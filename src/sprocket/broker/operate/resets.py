@@ -18,6 +18,7 @@ from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.members.callbacks import send_reset
 from sprocket.broker.operate.listings import in_turns, listed
 from sprocket.broker.operate.queues import TopicQueueOffsets
+from sprocket.broker.pop.parts import PopParts
 from sprocket.broker.reading.pull import PullRequests
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.clients import ClientTable
@@ -46,6 +47,7 @@ class ResetRequests:
         groups: Groups,
         clients: ClientTable,
         pulls: PullRequests,
+        pops: PopParts,
         settings: BrokerSettings,
         save: Callable[[], Awaitable[None]],
     ) -> None:
@@ -53,7 +55,7 @@ class ResetRequests:
         self._offsets = offsets
         self._groups = groups
         self._clients = clients
-        self._pulls = pulls
+        self._pulls, self._pops = pulls, pops
         self._settings = settings
         self._save = save
 
@@ -99,6 +101,7 @@ class ResetRequests:
             "%s resets %s in %s: %d queues, at first %s", peer.address, header.group, header.topic,
             len(wanted), {queue.queue_id: wanted[queue] for queue in queues[:_LOGGED_MAX]},
         )  # fmt: skip
+        self._pops.end_held(header.topic)
         await self._save()
         return await listed(ResetOffsetBody(offset_table=wanted))
 
@@ -131,6 +134,7 @@ class ResetRequests:
         async for queue, offset in in_turns(wanted.items()):
             topic, number = queue.topic, queue.queue_id
             self._offsets.reset(group, topic, queue_number=number, offset=offset)
+            self._pops.forget_order(group, topic, number)
             if ends_held:
                 self._pulls.end_held(group, topic, number)
 

@@ -10,12 +10,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from sprocket.base.errors import InvalidParameter, StoreError, SystemFailure, TopicNotFound
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.operate.listings import in_turns, listing
+from sprocket.broker.pop.parts import PopParts
 from sprocket.broker.reading.pull import PullRequests
 from sprocket.broker.tables.attributes import altered, parse
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.topics import Topics
 from sprocket.broker.tables.volumes import Volumes
+from sprocket.message.topic import pop_retry_topic
 from sprocket.protocol.bodies import (
     DataVersion,
     GroupList,
@@ -46,6 +48,7 @@ class TopicRequests:
         topics: Topics,
         store: Store,
         pulls: PullRequests,
+        pops: PopParts,
         *,
         offsets: ConsumerOffsets,
         clients: ClientTable,
@@ -62,7 +65,7 @@ class TopicRequests:
         """
         self._topics = topics
         self._store = store
-        self._pulls = pulls
+        self._pulls, self._pops = pulls, pops
         self._offsets = offsets
         self._clients = clients
         self._volumes = volumes
@@ -174,7 +177,8 @@ class TopicRequests:
         return Reply(body=topic.encode())
 
     async def delete(self, command: Command, peer: Peer) -> Reply:
-        """Deletes a topic with its queues and offsets; no error if there is no such topic.
+        """Deletes a topic with its queues, its offsets and the retry topics of groups that popped
+        it; no error if there is no such topic.
 
         The reply is sent once the files no longer contain them.
 
@@ -185,13 +189,24 @@ class TopicRequests:
         name = command.read(DeleteTopic).topic
         if any(sign in name for sign in "/\\\0"):
             raise InvalidParameter(f"no topic is called {name!r}")
-        self._topics.remove(name)
-        self._offsets.forget_topic(name)
-        self._volumes.forget_topic(name)
-        self._store.delete_topic(name)
-        self._pulls.end_held_of(name)
+        for each in (name, *self._pop_retries(name)):
+            self._topics.remove(each)
+            self._offsets.forget_topic(each)
+            self._volumes.forget_topic(each)
+            self._store.delete_topic(each)
+            self._pulls.end_held_of(each)
+        self._pops.end_held(name)
         await self._save_offsets()
         return Reply()
+
+    def _pop_retries(self, name: str) -> list[str]:
+        """The topics through which groups pop failed messages of a topic again."""
+        retries = [
+            pop_retry_topic(name, group, is_v2=is_v2)
+            for group in self._offsets.groups_of(name)
+            for is_v2 in (False, True)
+        ]
+        return [each for each in retries if self._topics.get(each) is not None]
 
     def consumers(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """Groups that consume a topic, online or not."""

@@ -111,6 +111,12 @@ class Acknowledgement:
         """The same for all that was stored before a log offset."""
         return replied(self._safe(end)) if self._is_settling else Reply()
 
+    async def safe_up_to(self, end: int) -> None:
+        """Returns once all before a log offset is as safe as senders are promised, or cannot be
+        made so in time."""
+        if self._is_settling:
+            await self._safe(end)
+
     def header(self, receipt: Receipt) -> SendReply:
         """The header of a successful reply.
 

@@ -5,9 +5,8 @@ end of its transaction, in the queue of its delay level, or on the timer wheel. 
 consumer sends back goes to its group's retry topic, and may wait as well, or to the dead-letter
 topic.
 
-Where further kinds are added: a pop retry is one more topic in `_given_back`; a priority chooses
-the queue in `destination`; a watermark of replicas is one more wait in
-`Acknowledgement.settled`.
+Where further kinds are added: a priority chooses the queue in `destination`; a watermark of
+replicas is one more wait in `Acknowledgement.settled`.
 Source: HookUtils, SendMessageProcessor and AbstractSendMessageProcessor.consumerSendMsgBack of
 RocketMQ 5.x.
 """

@@ -129,11 +129,24 @@ class Ingress:
             )
         return Receipt(stored, decided)
 
-    def store(self, destinations: Sequence[Destination]) -> list[Appended]:
+    def accept_together(self, intakes: Sequence[Intake]) -> list[Appended]:
+        """Stores messages of the broker itself, which may wait for a time: all of them or none.
+
+        Raises:
+            IllegalMessage, DiskFull, StoreError, ClosedError, SystemFailure: as `accept`.
+        """
+        now_ms = self._clock.now_ms()
+        decided = [destination(each, self._rules, now_ms=now_ms) for each in intakes]
+        return self.store(decided, are_together=True)
+
+    def store(
+        self, destinations: Sequence[Destination], *, are_together: bool = False
+    ) -> list[Appended]:
         """Stores messages whose destinations are decided.
 
         Args:
             destinations: in order; those that wait for a delivery time are last.
+            are_together: whether none is stored if one is refused.
 
         Returns:
             The offsets of the stored messages, up to the first one that the store refuses.
@@ -145,7 +158,8 @@ class Ingress:
         if self._check_role is not None:
             self._check_role(any(map(_is_awaited, destinations)))
         try:
-            appended = self._store.append_all(list(map(_draft, destinations)))
+            append = self._store.append_batch if are_together else self._store.append_all
+            appended = append(list(map(_draft, destinations)))
         except IllegalDraft as error:
             raise IllegalMessage(f"the message is illegal: {error}") from error
         self.count += len(appended)
@@ -187,6 +201,17 @@ class Ingress:
         """
         appended = self._store.append(draft)
         self._volumes.put(draft.topic, appended.record_bytes)
+        return appended
+
+    def accept_due_together(self, drafts: Sequence[Draft]) -> list[Appended]:
+        """Stores messages of the broker itself unchanged: all of them or none.
+
+        Raises:
+            IllegalDraft, DiskFull, StoreError, ClosedError: the store refuses one.
+        """
+        appended = self._store.append_batch(drafts)
+        for each in appended:
+            self._volumes.put(each.topic, each.record_bytes)
         return appended
 
     def _check_transactions(self) -> None:

@@ -28,7 +28,8 @@ class StateFiles:
         root: the broker's folder; the files are in `config` below it.
 
     Attributes:
-        topics, groups, filters, locks: files that are saved when their table changes.
+        topics, groups, filters, locks, pop_orders, request_modes: files that are saved when their
+            table changes.
         timer_counts: saved periodically, and when the timers stop.
         offset_rounds: saves the consumers' offsets periodically.
     """
@@ -41,6 +42,8 @@ class StateFiles:
         self.groups = file("subscriptionGroup.json", tables.groups)
         self.locks = file("queueLocks.json", tables.lock_table)
         self.filters = file("filterCode.json", tables.filters.uploads)
+        self.pop_orders = file("consumerOrderInfo.json", tables.pop_orders)
+        self.request_modes = file("messageRequestMode.json", tables.request_modes)
         self.timer_counts = file("timermetrics", tables.timer_counts)
         offsets = file("consumerOffset.json", tables.offsets)
         delays = file("delayOffset.json", tables.progress)
@@ -52,11 +55,21 @@ class StateFiles:
         self._all = [self.topics, self.groups, offsets, delays, pending, self.timer_counts]
         if tables.filters.is_on:
             self._all.append(self.filters)
-        self._all.append(self.locks)
+        self._all += [self.locks, self.pop_orders, self.request_modes]
 
     def __iter__(self) -> Iterator[StateFile]:
         """All files in use, in the order in which they are loaded and saved."""
         return iter(self._all)
+
+    async def save_reset(self) -> None:
+        """Saves a reset: first that nothing is popped in order, then the offsets. In the other
+        order a crash between the two would take the offsets back to what was popped.
+
+        Raises:
+            StoreError, ClosedError: a file cannot be saved.
+        """
+        await self.pop_orders.written()
+        await self.offset_rounds.save_at_once()
 
     def rounds(self, settings: BrokerSettings) -> Iterator[tuple[str, Work]]:
         """The tasks that save periodically until they are cancelled, each with its name."""

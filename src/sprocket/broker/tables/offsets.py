@@ -23,7 +23,7 @@ a heartbeat or a pull.
 
 File: `consumerOffset.json`, `{"offsetTable":{"topic@group":{queue:offset}}, ...}`, and in it
 `resetTable`, of the same form, for resets that are not over: a broker that restarts sends them to
-all connections again. Java does not read it.
+all connections again; and `popTable`, see `pop_table`. Java does not read these.
 Keys of other forms (`topic@group@broadcast`) are kept unchanged.
 Source: ConsumerOffsetManager of RocketMQ 5.x.
 """
@@ -40,6 +40,7 @@ from sprocket.base.errors import SystemBusy
 from sprocket.base.ports import Clock
 from sprocket.broker.tables.offset_keys import SEPARATOR, OffsetKeys
 from sprocket.broker.tables.offset_resets import Reset
+from sprocket.broker.tables.pop_table import PopTable
 from sprocket.protocol.bodies import DataVersion
 
 #: How many pulls of a consumer get the new offset before it may pull from where it wants.
@@ -67,6 +68,7 @@ class ConsumerOffsets:
     Attributes:
         version: rises once in 500 commits, so that slaves copy the offsets.
         is_changed: whether the table has changed since the saver cleared this flag.
+        popped: what pop consumers need besides their offsets.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class ConsumerOffsets:
         self._steady_ms = steady_ms
         self.version = DataVersion(timestamp=clock.now_ms())
         self.is_changed = False
+        self.popped = PopTable()
         self._entries_max = entries_max
         self._committed: dict[str, dict[int, int]] = {}
         #: The last picture of them: a commit replaces a row that is in it by a copy.
@@ -170,6 +173,7 @@ class ConsumerOffsets:
     def reset(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
         """Resets the committed offset for an operator; the module's text describes the effects."""
         self._resets.setdefault(_key(group, topic), {})[queue_number] = Reset()
+        self.popped.reset(group, topic, queue_number, self._clock.now_ms())
         self.put(group, topic, queue_number=queue_number, offset=offset)
 
     def pull_at(
@@ -224,6 +228,13 @@ class ConsumerOffsets:
             self._on_change(key, queue_number)
         return None
 
+    def pop_from(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
+        """Commits for a group that pops here, which a reset has reached by that; as `commit`."""
+        self._resets.get(key := _key(group, topic), {}).pop(queue_number, None)
+        if not self._resets.get(key, True):
+            del self._resets[key]
+        self.commit(group, topic, queue_number=queue_number, offset=offset)
+
     def put(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
         """Sets a committed offset for an operator, even if the table is full."""
         key = _key(group, topic)
@@ -265,10 +276,12 @@ class ConsumerOffsets:
 
     def _forget(self, keys: list[str]) -> None:
         for key in keys:
-            self._entries -= len(self._committed.pop(key, {}))
+            queues = self._committed.pop(key, {})
+            self._entries -= len(queues)
             self._keys.remove(key)
             self._pulled.pop(key, None)
             self._resets.pop(key, None)
+            self.popped.forget(key, queues, self._clock.now_ms())
             self.is_changed = True
             if self._on_change is not None:
                 self._on_change(key, -1)
@@ -336,6 +349,8 @@ class ConsumerOffsets:
             "groupTopicMap": {group: list(topics) for group, topics in self._keys.topics.items()},
             "offsetTable": self._picture,
         }
+        if self.popped.is_used:
+            table["popTable"] = self.popped.to_json()
         now_ms = self._steady_ms() if self._resets else 0
         resets = {
             key: {
@@ -356,6 +371,7 @@ class ConsumerOffsets:
         self._committed = msgspec.convert(
             state.get("offsetTable") or {}, dict[str, dict[int, int]], strict=False
         )
+        self.popped.load(state.get("popTable"))
         if version := state.get("dataVersion"):
             self.version = msgspec.convert(version, DataVersion, strict=False)
         resets = msgspec.convert(

@@ -18,7 +18,9 @@ from sprocket.broker.tables.code_filters import CodeFilters
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.locks import LockTable
 from sprocket.broker.tables.offsets import ConsumerOffsets
+from sprocket.broker.tables.pop_orders import OrderTable
 from sprocket.broker.tables.queue_locks import QueueLocks
+from sprocket.broker.tables.request_modes import RequestModeTable
 from sprocket.broker.tables.topics import Topics, own_topics
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.delay.levels.levels import DelayLevels
@@ -37,6 +39,7 @@ class Tables:
         on_topic: called with the name of a topic that has changed.
         on_group: called with the name of a group that has changed.
         on_filters: called with the key of a filter in Python that has changed.
+        on_pop_order, on_mode: called when a pop in order, or a request mode, has changed.
         journal: records the changes of offsets; the others call back.
 
     Attributes:
@@ -56,6 +59,8 @@ class Tables:
         on_topic: Callable[[str], None],
         on_group: Callable[[str], None],
         on_filters: Callable[[Key], None],
+        on_pop_order: Callable[[], None],
+        on_mode: Callable[[], None],
         journal: ChangeJournal,
     ) -> None:
         config = settings.config
@@ -74,3 +79,5 @@ class Tables:
         self.ledger = Ledger()
         self.pending = UndecidedCounts(self.ledger, clock)
         self.filters = CodeFilters(settings, clock, on_change=on_filters)
+        self.pop_orders = OrderTable(on_pop_order)
+        self.request_modes = RequestModeTable(on_mode)

@@ -30,11 +30,9 @@ READ_WRITE = names.READ | names.WRITE
 QUEUES_MAX = 16_384
 
 #: Parts of the names of topics that brokers keep for themselves.
-_REVIVE_PREFIX = "rmq_sys_REVIVE_LOG_"
 _MEMBERS_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 _BENCHMARK_QUEUES = 1024
 _CLUSTER_QUEUES = 16
-_REVIVE_QUEUES = 8
 
 
 def own_topics(config: BrokerConfig, *, delay_levels: int) -> list[TopicConfig]:
@@ -54,7 +52,7 @@ def own_topics(config: BrokerConfig, *, delay_levels: int) -> list[TopicConfig]:
         topic(names.OFFSET_MOVED),
         topic(names.SCHEDULE, delay_levels),
         topic(names.reply_topic(config.cluster)),
-        topic(_REVIVE_PREFIX + config.cluster, _REVIVE_QUEUES),
+        topic(names.revive_topic(config.cluster), config.revive_queues),
         topic(_MEMBERS_PREFIX + config.name, 1, inherit),
         topic(names.HALF),
         topic(names.HALF_SETTLED),

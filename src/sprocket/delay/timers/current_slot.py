@@ -31,7 +31,8 @@ class CurrentSlot:
         agenda: its messages by due time.
         recalled: keys in its recalls, and whether a message was found for each.
         recalls: positions of the recalls.
-        is_loaded: whether all its messages are on the agenda.
+        is_loaded: whether all its messages are on the agenda, or are being put there.
+        is_loading: whether they are being put there; the agenda has no order meanwhile.
         sooner: set when a message arrives that is due before all others.
     """
 
@@ -41,7 +42,7 @@ class CurrentSlot:
         self.agenda = DueHeap()
         self.recalled: dict[str, bool] = {}
         self.recalls: list[int] = []
-        self.is_loaded = False
+        self.is_loaded = self.is_loading = False
         self.sooner = asyncio.Event()
 
     def begin(self, slot_ms: int, width_ms: int) -> None:
@@ -54,11 +55,19 @@ class CurrentSlot:
     async def load(self, files: TimerFiles) -> None:
         """Puts the slot's messages on the agenda; `join` adds those that arrive meanwhile."""
         position = files.wheel.get(self.slot_ms).last
-        self.is_loaded = True
+        self.is_loaded = self.is_loading = True
         while position >= 0:
             position = self._load_some(files, position)
             await asyncio.sleep(0)
         self.agenda.order()
+        self.is_loading = False
+
+    def done_until(self, now_ms: int) -> int:
+        """Up to which time all messages on the wheel are delivered, ms."""
+        if not self.is_loaded or self.is_loading:
+            return self.slot_ms
+        first_ms = self.agenda.next_ms()
+        return min(now_ms, self.end_ms if first_ms is None else first_ms - 1)
 
     def _load_some(self, files: TimerFiles, position: int) -> int:
         """Adds some units, backwards from a position; returns the next position, -1 at the end.

@@ -59,6 +59,7 @@ from sprocket.protocol.bodies.offset import (
     ResetOffsetList,
     TopicStatsTable,
 )
+from sprocket.protocol.bodies.pop import AckRecord, CheckPoint, PopKey
 from sprocket.protocol.bodies.replica import ChangedState, CopiedFilter, TimerState
 from sprocket.protocol.bodies.replica_group import GroupMemberFacts, GroupStateBody
 from sprocket.protocol.bodies.route import (
@@ -100,6 +101,7 @@ from sprocket.protocol.bodies.topic import (
 __all__ = [
     "AckBatchBody",
     "AckItem",
+    "AckRecord",
     "Assignment",
     "AssignmentBody",
     "AssignmentQuery",
@@ -110,6 +112,7 @@ __all__ = [
     "BrokerStatsBody",
     "ChangedState",
     "CheckClientBody",
+    "CheckPoint",
     "ClientConnection",
     "ClusterInfo",
     "ConsumeDirectlyResult",
@@ -145,6 +148,7 @@ __all__ = [
     "LockBody",
     "LockedBody",
     "OffsetTable",
+    "PopKey",
     "PopWindowState",
     "ProducerConnection",
     "ProducerData",

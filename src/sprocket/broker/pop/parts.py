@@ -1,0 +1,102 @@
+"""Builds the parts of pop consumption over those of the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from sprocket.base.ports import Clock, Entropy
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.pop.access import PopAccess
+from sprocket.broker.pop.acks import AckRequests
+from sprocket.broker.pop.held import HeldPops
+from sprocket.broker.pop.journal import PopJournal
+from sprocket.broker.pop.pops import PopRequests
+from sprocket.broker.pop.revival import Revival
+from sprocket.broker.pop.taking import Taking
+from sprocket.broker.sending.acknowledgement import Acknowledgement
+from sprocket.broker.sending.ingress import Ingress
+from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.tables import Tables
+from sprocket.delay.timers.timers import Timers
+from sprocket.store.store import Store
+
+
+class PopParts:
+    """The parts of pop consumption.
+
+    Args:
+        timers: the timers; None if they are switched off.
+        host: the broker's address in binary form.
+        orders_saved: returns when the pops in order are in their file; raises `StoreError`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        tables: Tables,
+        ingress: Ingress,
+        acknowledgement: Acknowledgement,
+        *,
+        timers: Timers | None,
+        settings: BrokerSettings,
+        clock: Clock,
+        entropy: Entropy,
+        host: bytes,
+        orders_saved: Callable[[], Awaitable[None]],
+    ) -> None:
+        orders, offsets, topics = tables.pop_orders, tables.offsets, tables.topics
+        self._orders = orders
+        self._held = HeldPops(store, settings)
+        self._notified = HeldPops(store, settings)
+        self._journal = PopJournal(
+            store, ingress, offsets, orders, settings=settings, clock=clock, host=host
+        )
+        access = PopAccess(topics, tables.groups, settings)
+        taking = Taking(
+            store, self._journal, orders, offsets=offsets, topics=topics,
+            volumes=tables.volumes, settings=settings, clock=clock, entropy=entropy,
+        )  # fmt: skip
+        self._pops = PopRequests(
+            store, access, taking, acknowledgement, held=self._held, notified=self._notified,
+            settings=settings, clock=clock, orders_saved=orders_saved,
+        )  # fmt: skip
+        self._acks = AckRequests(
+            store, access, self._journal, orders, acknowledgement=acknowledgement,
+            offsets=offsets, topics=topics, held=self._held, clock=clock,
+            orders_saved=orders_saved,
+        )  # fmt: skip
+        self._revival = Revival(
+            store, self._journal, orders, timers, offsets=offsets, topics=topics,
+            groups=tables.groups, held=self._held, notified=self._notified, settings=settings,
+            clock=clock,
+        )  # fmt: skip
+
+    def endpoints(self) -> Endpoints:
+        """The endpoints, by request code."""
+        return {**self._pops.endpoints(), **self._acks.endpoints()}
+
+    async def start(self) -> None:
+        """Reads what was written about popped messages since the offsets were saved.
+
+        Raises:
+            StoreError: the disk failed.
+        """
+        await self._journal.start()
+
+    async def run(self) -> None:
+        """Gives back what is not acknowledged in time, until it is cancelled."""
+        await self._revival.run()
+
+    def forget_order(self, group: str, topic: str, queue_number: int) -> None:
+        """Forgets what a group popped in order from a queue: it was reset there."""
+        self._orders.clear(group, topic, queue_number)
+
+    def end_held(self, topic: str) -> None:
+        """Ends the wait of all pops of a topic: it is deleted, or a group was reset in it."""
+        self._held.end(topic)
+        self._notified.end(topic)
+
+    def stop(self) -> None:
+        """Answers all pops that wait, and holds no further ones."""
+        self._held.stop()
+        self._notified.stop()
