@@ -57,22 +57,22 @@ def test_the_environment_and_the_file_of_settings_turn_it_on_too(
         "SPROCKET_CLIENT_TLS_CERTIFICATE": mine.certificate,
         "SPROCKET_CLIENT_TLS_KEY": mine.key,
     }
-    outcome = sprocket("cluster", "-n", names, **environment)
+    outcome = sprocket("cluster", "status", "-n", names, **environment)
     assert (outcome.code, outcome.err) == (0, "")
     file = tmp_path / "sprocket.toml"
     file.write_text(
         f'[client]\ntls = true\ntls_authorities = "{authority.path}"\n'
         f'tls_certificate = "{mine.certificate}"\ntls_key = "{mine.key}"\n'
     )
-    assert sprocket("cluster", "-n", names, SPROCKET_CONFIG=str(file)).code == 0
-    refused = sprocket("cluster", "--no-tls", "-n", names, SPROCKET_CONFIG=str(file))
+    assert sprocket("cluster", "status", "-n", names, SPROCKET_CONFIG=str(file)).code == 0
+    refused = sprocket("cluster", "status", "--no-tls", "-n", names, SPROCKET_CONFIG=str(file))
     assert refused.code == 1
 
 
 def test_options_of_one_command_do_not_count_for_the_next(names: str, authority: Authority) -> None:
-    assert sprocket("cluster", *options(authority), "-n", names).code == 0
+    assert sprocket("cluster", "status", *options(authority), "-n", names).code == 0
     assert loading.client().tls_of_client() is None
-    assert sprocket("cluster", "-n", names).code == 1
+    assert sprocket("cluster", "status", "-n", names).code == 1
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_options_of_one_command_do_not_count_for_the_next(names: str, authority:
     ],
 )
 def test_what_is_wrong_is_one_line(names: str, given: list[str], said: str) -> None:
-    outcome = sprocket("cluster", *given, "-n", names)
+    outcome = sprocket("cluster", "status", *given, "-n", names)
     assert outcome.code in (1, 2)
     assert said in outcome.err
     assert len(outcome.err.splitlines()) == 1

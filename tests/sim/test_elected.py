@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from sprocket.broker.members.state_copy import StateCopy
+from sprocket.replication.in_sync_copies import InSyncCopies
 from sprocket.testing.elected import ELECTED
 from sprocket.testing.plays import play
+from tests.sim.planting import Plant, assert_found
 
 SEEDS_PER_TEST = 2
 
@@ -14,3 +19,27 @@ SEEDS_PER_TEST = 2
 def test_nothing_acknowledged_is_lost_and_nothing_read_is_taken_away(name: str) -> None:
     for seed in range(1, 1 + SEEDS_PER_TEST):
         assert play(name, seed).acknowledged > 0
+
+
+def acknowledges_alone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(InSyncCopies, "readable", lambda self, end: end)
+
+
+def copies_no_offsets(patch: pytest.MonkeyPatch) -> None:
+    async def run(self: StateCopy) -> None:
+        await asyncio.Event().wait()
+
+    patch.setattr(StateCopy, "run", run)
+
+
+@pytest.mark.parametrize(
+    ("plant", "name", "told"),
+    [
+        (acknowledges_alone, "elected-kills", "was acknowledged and is in"),
+        (copies_no_offsets, "elected-kills", "before the last master was lost"),
+    ],
+)
+def test_a_broken_promise_is_found(
+    plant: Plant, name: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert_found(plant, name, told, monkeypatch)

@@ -148,6 +148,7 @@ class RequestTable:
             topics=tables.topics,
             groups=tables.groups,
             clients=tables.clients,
+            is_slave=lambda: parts.replication.is_slave,
         )
         modes = RequestModeRequests(
             tables.request_modes, parts.pool, topics=tables.topics, groups=tables.groups,

@@ -133,7 +133,9 @@ def test_a_slave_that_is_promoted_while_it_runs_goes_on_where_it_is() -> None:
         await send_for(running.askers[0], 1, 2, 10, 20)
         await asyncio.sleep(12)
         running.master.kill()
-        copies = [task for task in slave.server._running if "master" in task.get_name()]
+        inside = slave.server._now
+        tasks = [*inside._running, *inside._replicating]
+        copies = [task for task in tasks if "master" in task.get_name()]
         for task in copies:
             task.cancel()
         await asyncio.wait(copies)

@@ -6,6 +6,8 @@ Source: ConsumerManageProcessor, AdminBrokerProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sprocket.base.errors import (
     GroupNotFound,
     InvalidParameter,
@@ -36,7 +38,11 @@ from sprocket.store.store import Store
 
 
 class OffsetRequests:
-    """Answers requests for offsets."""
+    """Answers requests for offsets.
+
+    Args:
+        is_slave: whether the broker is a slave now.
+    """
 
     def __init__(
         self,
@@ -46,7 +52,9 @@ class OffsetRequests:
         topics: Topics,
         groups: Groups,
         clients: ClientTable,
+        is_slave: Callable[[], bool],
     ) -> None:
+        self._is_slave = is_slave
         self._store = store
         self._offsets = offsets
         self._topics = topics
@@ -92,6 +100,8 @@ class OffsetRequests:
 
         Java takes commits to any queue. Here they are refused, since each commit is kept in memory
         and in every save of the table. An offset beyond the end is taken: the group knows best.
+        At a slave it is taken as the end: the messages before it were read at a master and may be
+        lost with it, and whoever promotes the slave would have the group skip others.
 
         Raises:
             GroupNotFound, TopicNotFound: there is no such group or topic.
@@ -116,11 +126,14 @@ class OffsetRequests:
             raise InvalidParameter(
                 f"queue {header.queue_id} of topic {topic} does not exist, it has {queues} queues"
             )
+        offset = header.commit_offset
+        if self._is_slave():
+            offset = min(offset, self._store.max_offset(topic, header.queue_id))
         was_taken = self._offsets.commit(
             group,
             topic,
             queue_number=header.queue_id,
-            offset=header.commit_offset,
+            offset=offset,
             address=peer.address,
             is_member=self._clients.is_member(group, peer),
         )
