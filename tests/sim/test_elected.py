@@ -21,6 +21,17 @@ def test_nothing_acknowledged_is_lost_and_nothing_read_is_taken_away(name: str) 
         assert play(name, seed).acknowledged > 0
 
 
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [
+        ("elected-links", 8),  # the set had shrunk to the master when it confirmed
+        ("elected-five", 21),  # a slave asked for offsets on a connection that was forgotten
+    ],
+)
+def test_a_history_that_once_failed_is_right(name: str, seed: int) -> None:
+    assert play(name, seed).acknowledged > 0
+
+
 def acknowledges_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InSyncCopies, "readable", lambda self, end: end)
 

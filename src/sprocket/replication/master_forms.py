@@ -176,9 +176,11 @@ class EpochForm:
         """Records that a member has lost a connection."""
         self._copies.forget(link.number)
 
+    # A message may be stored while the set is large enough, and the set shrink before all have it.
+    # What is left of the set has it then, and that is too little.
     def replicated(self, end: int) -> int:
-        """The confirmed offset: what all of the in-sync set have."""
-        return self._copies.readable(end)
+        """The confirmed offset while the in-sync set has enough members; 0 otherwise."""
+        return self._copies.readable(end) if self._copies.is_enough(end) else 0
 
     def readable(self, end: int) -> int:
         """The confirmed offset: what all of the in-sync set have."""

@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Coroutine
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import ReplyError, SprocketError
+from sprocket.base.errors import CallTimeout, ReplyError, SprocketError
 from sprocket.base.troubles import Troubles
 from sprocket.base.watermark import Watermark
 from sprocket.broker.members.copied_tables import CopiedTables
@@ -50,6 +50,8 @@ logger = logging.getLogger(__name__)
 WAIT_MS = 300
 #: How long the master may take for an answer besides, s.
 _ASK_SECONDS = 5.0
+#: The same for what has changed, which is little; then the connection is made anew.
+_CHANGES_SECONDS = 2.0
 #: How long a reply waits for a log that stands still before the master is asked again, s.
 _LOG_SECONDS = 2.0
 #: Pause after a failure, s.
@@ -129,6 +131,10 @@ class StateCopy:
                 pause = await self._copy_from(address)
         except SprocketError as error:
             pause = _AGAIN_SECONDS
+            # What carried the connection may have forgotten it, so that nobody is told of its end.
+            peer = self._pool.connected(address)
+            if isinstance(error, CallTimeout) and peer is not None:
+                peer.abort()
             self._troubles.failed("state", f"no state is copied from the master {address}", error)
         else:
             self._troubles.ended("state", f"the state of the master {address} is copied")
@@ -167,7 +173,7 @@ class StateCopy:
             listing_at=self._listing_at,
             wait_ms=0 if self._is_more else WAIT_MS,
         )
-        deadline = Deadline.after(_ASK_SECONDS + WAIT_MS / 1000)
+        deadline = Deadline.after(_CHANGES_SECONDS + WAIT_MS / 1000)
         reply = await self._pool.ask(address, asked, deadline=deadline)
         state = ChangedState.decode(reply.body)
         if await self._has_log(state.log_end, address):
