@@ -7,8 +7,10 @@ import asyncio
 import pytest
 
 from sprocket.broker.members.state_copy import StateCopy
+from sprocket.replication.epochs import EpochList
 from sprocket.replication.in_sync_copies import InSyncCopies
 from sprocket.testing.elected import ELECTED
+from sprocket.testing.leased_keys import KeyState
 from sprocket.testing.plays import play
 from tests.sim.planting import Plant, assert_found
 
@@ -36,6 +38,20 @@ def acknowledges_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InSyncCopies, "readable", lambda self, end: end)
 
 
+def compares_nothing(patch: pytest.MonkeyPatch) -> None:
+    """Keys that change whatever was seen before."""
+    right = KeyState.__init__
+
+    def make(self: KeyState, **settings: bool) -> None:
+        right(self, **{**settings, "ignores_comparisons": True})
+
+    patch.setattr(KeyState, "__init__", make)
+
+
+def keeps_what_differs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(EpochList, "common_end", lambda self, end, theirs, their_end: end)
+
+
 def copies_no_offsets(patch: pytest.MonkeyPatch) -> None:
     async def run(self: StateCopy) -> None:
         await asyncio.Event().wait()
@@ -44,13 +60,15 @@ def copies_no_offsets(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plant", "name", "told"),
+    ("plant", "name", "seed", "told"),
     [
-        (acknowledges_alone, "elected-kills", "was acknowledged and is in"),
-        (copies_no_offsets, "elected-kills", "before the last master was lost"),
+        (acknowledges_alone, "elected-kills", 1, "was acknowledged and is in"),
+        (copies_no_offsets, "elected-kills", 1, "before the last master was lost"),
+        (compares_nothing, "elected-five", 5, "both lead in epoch"),
+        (keeps_what_differs, "elected-power", 1, "differs from another one|is not whole"),
     ],
 )
 def test_a_broken_promise_is_found(
-    plant: Plant, name: str, told: str, monkeypatch: pytest.MonkeyPatch
+    plant: Plant, name: str, seed: int, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert_found(plant, name, told, monkeypatch)
+    assert_found(plant, name, told, monkeypatch, seed=seed)
