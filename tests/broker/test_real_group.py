@@ -25,6 +25,9 @@ from sprocket.remoting.pool import Pool
 from tests.election.etcds import Etcd, needs_etcd
 
 pytest.importorskip("aiohttp", reason="needs the extra `etcd` (aiohttp)")
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("SPROCKET_LONG"), reason="a cluster of processes: SPROCKET_LONG=1"
+)
 
 #: The machine may be doing much else.
 SECONDS_MAX = 60.0
