@@ -211,8 +211,9 @@ def free_port() -> int:
 
 
 def free_broker_port() -> int:
-    """Return a free port for a broker: the second one below, its fast port, is free too."""
-    return _free_port(also=(-2,))
+    """Return a free port for a broker: the second one below, its fast port, is free too, and the
+    next one, where our broker's slaves connect."""
+    return _free_port(also=(-2, 1))
 
 
 def _free_port(*, also: Sequence[int]) -> int:
