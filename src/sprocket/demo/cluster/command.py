@@ -97,7 +97,7 @@ def demonstrate(
 
 
 def _table(results: Sequence[TrialResult]) -> Table:
-    table = Table(title="a group of brokers, broken", box=box.SIMPLE_HEAD)
+    table = Table(title="a group of brokers, broken", box=box.SIMPLE_HEAD, padding=0)
     table.add_column("what happens", no_wrap=True)
     for heading in (
         "no send\naccepted", "acknow-\nledged", "lost", "twice", "failed\nsends", "offsets\nback",
