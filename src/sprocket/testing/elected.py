@@ -37,7 +37,7 @@ from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
 from sprocket.testing.leased_keys import KeyServers
 from sprocket.testing.network import Network
-from sprocket.testing.weather import Weather
+from sprocket.testing.weather import SteadyClients, Weather
 
 MESSAGES = 60
 #: Most seconds of virtual time after the last fault until the group is whole.
@@ -126,7 +126,7 @@ ELECTED: dict[str, ElectedScenario] = {
 }
 
 
-class _GroupClients:
+class _GroupClients(SteadyClients):
     """Two producers and a consumer, as clients for `Weather`."""
 
     def __init__(self, run: _ElectedRun, entropy: SeededEntropy) -> None:
@@ -137,11 +137,6 @@ class _GroupClients:
         self.consumed: set[str] = set()
         #: Keys of acknowledged messages, with queue number and queue offset.
         self.acknowledged: dict[str, tuple[int, int]] = {}
-
-    async def join(self) -> None:
-        """Does nothing: the clients stay the same."""
-
-    leave = kill_member = join
 
     async def send(self, name: str) -> None:
         """Sends messages, and checks each that is acknowledged."""

@@ -34,7 +34,7 @@ from sprocket.testing.journal import Journal
 from sprocket.testing.network import Network
 from sprocket.testing.observer import Observer
 from sprocket.testing.pop_record import Held, PopRecord
-from sprocket.testing.weather import Weather
+from sprocket.testing.weather import SteadyClients, Weather
 
 TOPIC, GROUP, QUEUES = "tasks", "workers", 2
 MESSAGES, MEMBERS = 40, 3
@@ -104,7 +104,7 @@ POPPED: dict[str, PopScenario] = {
 }
 
 
-class _Poppers:
+class _Poppers(SteadyClients):
     """Producer and members of the group, as clients for `Weather`."""
 
     def __init__(
@@ -120,11 +120,6 @@ class _Poppers:
         self.hosts: list[str] = []
         self.is_careful = False
         self.is_over = False
-
-    async def join(self) -> None:
-        """Does nothing: the members stay the same."""
-
-    leave = kill_member = join
 
     @property
     def missing(self) -> set[str]:

@@ -25,7 +25,7 @@ from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
 from sprocket.testing.network import Network
 from sprocket.testing.observer import Observer
-from sprocket.testing.weather import Weather
+from sprocket.testing.weather import SteadyClients, Weather
 from sprocket.testing.wire import WINDOW_BYTES
 
 TOPIC, QUEUES = "copied", 2
@@ -96,7 +96,7 @@ REPLICATED: dict[str, ReplicaScenario] = {
 }
 
 
-class _CopiedSenders:
+class _CopiedSenders(SteadyClients):
     """Two producers, as clients for `Weather`; they know which message is in how many logs."""
 
     def __init__(self, run: _ReplicatedRun, entropy: SeededEntropy) -> None:
@@ -105,11 +105,6 @@ class _CopiedSenders:
         self.hosts: list[str] = []
         self.sent = 0
         self.acknowledged = 0
-
-    async def join(self) -> None:
-        """Does nothing: the senders stay the same."""
-
-    leave = kill_member = join
 
     async def work(self, name: str) -> None:
         """Sends messages, and checks each that is acknowledged."""

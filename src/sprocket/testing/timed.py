@@ -24,7 +24,7 @@ from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
 from sprocket.testing.network import Network
 from sprocket.testing.observer import Observer
-from sprocket.testing.weather import Weather
+from sprocket.testing.weather import SteadyClients, Weather
 
 TOPIC, QUEUES = "reminders", 2
 MESSAGES = 40
@@ -124,7 +124,7 @@ def nothing_is_lost(promises: Promises, came: Sequence[StoredMessage]) -> None:
         raise Violation(f"{min(lost)} was acknowledged and never came, of {len(lost)} that did not")
 
 
-class _Senders:
+class _Senders(SteadyClients):
     """Two producers, as clients for `Weather`."""
 
     def __init__(self, cluster: Cluster, journal: Journal, entropy: SeededEntropy) -> None:
@@ -133,11 +133,6 @@ class _Senders:
         self._entropy = entropy
         self.promises = Promises()
         self.hosts: list[str] = []
-
-    async def join(self) -> None:
-        """Does nothing: the senders stay the same."""
-
-    leave = kill_member = join
 
     async def work(self, name: str) -> None:
         """Sends messages, and recalls some of them."""

@@ -44,6 +44,15 @@ class AffectedClients(Protocol):
         ...
 
 
+class SteadyClients:
+    """Clients that stay the same: none joins, leaves or is killed."""
+
+    async def join(self) -> None:
+        """Does nothing."""
+
+    leave = kill_member = join
+
+
 class Weather:
     """Makes faults, and ends them.
 
