@@ -257,7 +257,9 @@ class PullConsumer(Lifecycle):
                 broker, request.topic, ask, deadline, patience=patience
             )
         opening = Opening()
-        messages = list(answer.messages(broker, wanted, opening))
+        first = request.queue_offset  # a batch begins with messages that were read before
+        found = answer.messages(broker, wanted, opening)
+        messages = [message for message in found if message.queue_offset >= first]
         return Pulled(
             answer.status,
             messages,

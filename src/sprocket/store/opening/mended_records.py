@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 
 from sprocket.message.record import FIXED_BYTES, QUEUE_NUMBER_AT, QUEUE_OFFSET_AT
 from sprocket.store.log.commit_log import CommitLog
+from sprocket.store.views.batch_queue import BatchQueue
 from sprocket.store.views.consume_queue import ENTRY, ENTRY_BYTES
 from sprocket.store.views.queues import ConsumeQueues
 from sprocket.store.views.record_batch import QUEUE_FIELDS, RecordBatch
@@ -44,6 +45,8 @@ class MendedRecords:
         """Corrects queue numbers, then queue offsets, in the log and in a batch."""
         # Nearly always all offsets are the expected ones, which one comparison of lists shows.
         for topic, queues in batch.queues.items():
+            if self._has_batches(topic, queues):  # each record tells its first offset twice
+                continue
             odd = [number for number, flat in queues.items() if not self._fits(topic, number, flat)]
             for number in odd:
                 self._move(batch, topic, number)
@@ -51,6 +54,9 @@ class MendedRecords:
                 flat = queues[number]
                 if flat and not self._fits(topic, number, flat) and self._is_sound(topic, number):
                     self._renumber(batch, topic, number)
+
+    def _has_batches(self, topic: str, numbers: Iterable[int]) -> bool:
+        return any(isinstance(self._queues.make(topic, each), BatchQueue) for each in numbers)
 
     def _fits(self, topic: str, number: int, flat: list[int]) -> bool:
         expected = self._expected(topic, number)

@@ -15,6 +15,7 @@ class Entry(msgspec.Struct, gc=False):
         tag_code: hash of the tag, or the due time of a delayed message.
         sys_flag: RocketMQ's bits; with `IN_NO_QUEUE` the record is in no queue.
         keys, unique_key: words by which it can be found, and the id from its sender.
+        count: how many messages it holds: more than one only if it is a batch.
     """
 
     topic: str
@@ -27,6 +28,7 @@ class Entry(msgspec.Struct, gc=False):
     sys_flag: int
     keys: str = ""
     unique_key: str = ""
+    count: int = 1
 
     @property
     def end(self) -> int:

@@ -8,14 +8,22 @@ not whole, are left to `whole`, which alone decides whether a record is whole.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from zlib import crc32
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
 from sprocket.base.ports import FileBytes
 from sprocket.message.hashing import tag_code
-from sprocket.message.properties import KEYS, TAGS, UNIQUE_KEY, decode_bytes, value_in
+from sprocket.message.inner_batch import INNER_BATCH
+from sprocket.message.properties import (
+    INNER_COUNT,
+    KEYS,
+    TAGS,
+    UNIQUE_KEY,
+    decode_bytes,
+    value_in,
+)
 from sprocket.message.record import (
     BORN_HOST_V6,
     CRC_MASK,
@@ -40,7 +48,7 @@ _HEAD = head_struct(
     "stored_ms", "body_length",
 )  # fmt: skip
 _HEAD_BYTES = _HEAD.size
-_UNCOMMON = BORN_HOST_V6 | STORE_HOST_V6 | TRANSACTION_MASK
+_UNCOMMON = BORN_HOST_V6 | STORE_HOST_V6 | TRANSACTION_MASK | INNER_BATCH
 _TAGS_MAX = 4096
 _PAIR_END = 2
 _PAIR_END_BYTE = b"\x02"
@@ -63,7 +71,14 @@ def entry_of(record: Record, tag_codes: TagCodes) -> Entry:
         record.sys_flag,
         properties.get(KEYS, ""),
         properties.get(UNIQUE_KEY, ""),
+        _inner_count(properties) if record.sys_flag & INNER_BATCH else 1,
     )
+
+
+def _inner_count(properties: Mapping[str, str]) -> int:
+    """How many messages a batch's record holds; one if it does not say it, as in Java."""
+    text = properties.get(INNER_COUNT, "")
+    return max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) <= 5 else 1
 
 
 class RecordScanner:

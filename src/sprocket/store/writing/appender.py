@@ -9,13 +9,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from sprocket.base.errors import StoreError
 from sprocket.base.ports import Clock
 from sprocket.base.watermark import Watermark
-from sprocket.message.properties import PROPERTIES_BYTES_MAX
+from sprocket.message.inner_batch import WRAPPED
+from sprocket.message.properties import INNER_BASE, INNER_COUNT, PROPERTIES_BYTES_MAX, encode
 from sprocket.message.record import Draft, Encoder, record_bytes
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.drafts import IllegalDraft, check_numbers, check_sizes
+from sprocket.store.views.batch_queue import BatchQueue
 from sprocket.store.views.consume_queue import ENTRY, ConsumeQueue
 from sprocket.store.views.entry import IN_NO_QUEUE, Entry
 from sprocket.store.views.queues import ConsumeQueues
@@ -87,12 +91,35 @@ class Appender:
         except StoreError:
             if not appended:
                 raise
+        self._apply(appended)
+        return appended
+
+    def _apply(self, appended: list[Appended]) -> None:
         for view in self._views:
             view.apply_all(appended)
         self._appended.rise(self._log.end)
         if self._on_append is not None:
             self._on_append()
-        return appended
+
+    def append_inner(self, draft: Draft, count: int) -> Appended:
+        """See `BatchTopics.append`."""
+        if (refusal := self._flags.refusal) is not None:
+            raise refusal.with_traceback(None)  # else it would keep every frame it passed
+        queue = self._queues.make(draft.topic, draft.queue_number)
+        if not isinstance(queue, BatchQueue):
+            raise IllegalDraft(f"topic {draft.topic} keeps no batches as one record")
+        base = {INNER_COUNT: str(count), INNER_BASE: str(queue.max_offset)}
+        properties = draft.properties + encode(base).encode()
+        stored = replace(draft, properties=properties, sys_flag=draft.sys_flag | WRAPPED)
+        appended: list[Appended] = []
+        queue.hold_next(count)
+        try:
+            self._write((stored,), appended)
+        finally:
+            queue.hold_next(1)
+        appended[0].count = count
+        self._apply(appended)
+        return appended[0]
 
     def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
         """See `Store.append_batch`."""
