@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 
 import pytest
@@ -184,5 +185,79 @@ def test_messages_around_what_is_damaged_keep_their_offsets() -> None:
         again = await opened(disk, config=config)
         offsets = [offset for offset, _ in numbered(again)]
         assert offsets == [*range(5), *range(8, 24)]
+
+    asyncio.run(story())
+
+
+def test_a_batch_has_as_many_messages_as_a_unit_can_say() -> None:
+    async def story() -> None:
+        store = await opened(disk_with_topic(), config=CONFIG)
+        for count in (0, 32_768):
+            with pytest.raises(IllegalDraft, match="1 to 32767"):
+                store.batches.append(a_draft(topic=TOPIC), count)
+        store.batches.append(a_draft(topic=TOPIC), 32_767)
+        assert store.max_offset(TOPIC, 0) == 32_767
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("text", [b"99999", b"0", b"-1", b"x", b"40000", b""])
+def test_a_record_that_says_a_wrong_number_counts_as_one_message(text: bytes) -> None:
+    async def story() -> None:
+        disk = disk_with_topic()
+        store = await opened(disk, config=CONFIG)
+        draft = a_draft(
+            topic=TOPIC, sys_flag=0xC0, properties=b"INNER_NUM\x01" + text + b"\x02TAGS\x01a\x02"
+        )
+        store.append(draft)
+        put(store, b"b")
+        again = await opened(disk.after_kill(), config=CONFIG)
+        assert again.max_offset(TOPIC, 0) == 2
+
+    asyncio.run(story())
+
+
+def renamed(disk: MemoryDisk, kind: str) -> None:
+    """Has the broker's file say that the topic is of a kind."""
+    table = {"topicConfigTable": {TOPIC: {"attributes": {"queue.type": kind}}}}
+    disk.replace(f"{ROOT}/config/topics.json", json.dumps(table).encode(), backup=False)
+
+
+@pytest.mark.parametrize("leftover", ["files", "folders"])
+def test_what_is_left_of_a_deleted_topic_does_not_make_a_new_one_a_batch_topic(
+    leftover: str,
+) -> None:
+    async def story() -> None:
+        disk = disk_with_topic()
+        store = await opened(disk, config=CONFIG)
+        put(store, b"a", b"b")
+        await store.close()
+        stale = disk.read(f"{FOLDER}/{0:020d}") or b""
+        store = await opened(disk, config=CONFIG)
+        store.delete_topic(TOPIC)
+        store.batches.set_kind(TOPIC, is_batch=False)
+        renamed(disk, "SimpleCQ")
+        put(store, b"c")
+        await store.close()
+        if leftover == "files":
+            disk.replace(f"{FOLDER}/{0:020d}", stale, backup=False)
+        again = await opened(disk, config=CONFIG)
+        assert numbered(again) == [(0, b"c")]
+        put(again, b"d")
+        assert again.batches.has(TOPIC) is False
+        await again.close()
+        assert disk.names(f"{ROOT}/consumequeue/{TOPIC}/0")
+        assert disk.names(FOLDER) == []
+
+    asyncio.run(story())
+
+
+def test_a_topic_without_a_file_of_topics_is_what_its_folders_show() -> None:
+    async def story() -> None:
+        disk = await stopped()
+        disk.remove(f"{ROOT}/config/topics.json")
+        again = await opened(disk, config=CONFIG)
+        assert again.batches.has(TOPIC)
+        assert len(numbered(again)) == 24
 
     asyncio.run(story())

@@ -1,11 +1,9 @@
 """A batch queue: a consume queue whose units stand for records of one message or of a batch.
 
-`batch_unit` and `docs/formats/batch-queue.md` describe a unit. Offsets count
-messages: a unit has the offset of its first message and the number of its messages. Units are in
-the order of their offsets, one behind the other in the run of files, wherever the offsets begin.
-
-A record that holds a batch has `INNER_BATCH` in its system flag, and the number of its messages and
-the offset of the first in its properties INNER_NUM and INNER_BASE.
+`batch_unit` and `docs/formats/batch-queue.md` describe a unit. Offsets count messages: a unit has
+the offset of its first message and the number of its messages. Units are in the order of their
+offsets, one behind the other in the run of files, wherever the offsets begin. A record that holds a
+batch says so in its system flag, and in its properties INNER_NUM and INNER_BASE.
 Source: BatchConsumeQueue, CommitLog.setBatchSizeIfNeeded of RocketMQ 5.x.
 """
 
@@ -16,7 +14,13 @@ from collections.abc import Callable, Iterator
 
 from sprocket.base.errors import DiskFull, OffsetOutOfRange
 from sprocket.store.log.segments import Segment, Segments
-from sprocket.store.views.batch_unit import NOT_COMPACTED, UNIT, UNIT_BYTES, BatchUnit
+from sprocket.store.views.batch_unit import (
+    NOT_COMPACTED,
+    UNIT,
+    UNIT_BYTES,
+    BatchUnit,
+    units_in,
+)
 from sprocket.store.views.consume_queue import BLANK_SIZE, ENTRY, ConsumeQueue
 from sprocket.store.views.record_batch import QueueColumns
 
@@ -219,6 +223,16 @@ class BatchQueue(ConsumeQueue):
         number = self._first_unit + at
         has_before = at > 0 and self._unit(number - 1).end > offset
         return number - 1 if has_before else number
+
+    def has_unit(self, offset: int, log_offset: int) -> bool:
+        """Whether the files have a unit with a first offset for the record at a log offset, also
+        behind the queue's end."""
+        for position in reversed(self._segments.starts):
+            segment = self._segments.at(position)
+            for unit in units_in(segment.file[:]):
+                if unit.log_offset == log_offset:
+                    return unit.first_offset == offset
+        return False
 
     def units(self, offset: int) -> Iterator[BatchUnit]:
         """The units from the one that holds an offset on, of the files that are there.

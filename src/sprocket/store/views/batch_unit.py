@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 UNIT = struct.Struct(">qiqqqhii")
 UNIT_BYTES = UNIT.size
+#: The number of messages is a signed 16-bit number.
+MESSAGES_MAX = 32_767
 #: Source: BatchConsumeQueue.INVALID_POS: the record was not compacted.
 NOT_COMPACTED = -1
 

@@ -15,7 +15,6 @@ class Entry(msgspec.Struct, gc=False):
         tag_code: hash of the tag, or the due time of a delayed message.
         sys_flag: RocketMQ's bits; with `IN_NO_QUEUE` the record is in no queue.
         keys, unique_key: words by which it can be found, and the id from its sender.
-        count: how many messages it holds: more than one only if it is a batch.
     """
 
     topic: str
@@ -28,9 +27,28 @@ class Entry(msgspec.Struct, gc=False):
     sys_flag: int
     keys: str = ""
     unique_key: str = ""
-    count: int = 1
+
+    @property
+    def count(self) -> int:
+        """How many messages it holds."""
+        return 1
 
     @property
     def end(self) -> int:
         """Log offset after the record. It is on the disk when `flushed` has reached that offset."""
         return self.log_offset + self.record_bytes
+
+
+class BatchEntry(Entry, gc=False):
+    """The same of a record that holds a batch.
+
+    Attributes:
+        held: how many messages it holds.
+    """
+
+    held: int = 1
+
+    @property
+    def count(self) -> int:
+        """How many messages it holds."""
+        return self.held

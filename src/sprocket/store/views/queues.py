@@ -43,6 +43,11 @@ class BatchQueues(NamedTuple):
     newest_ms: Callable[[], int]
     stored_ms_at: Callable[[int], int]
 
+    @property
+    def unit_file_bytes(self) -> int:
+        """Size of a file, rounded up to whole units."""
+        return -(-self.file_bytes // UNIT_BYTES) * UNIT_BYTES
+
 
 class ConsumeQueues:
     """The queues by topic and number."""
@@ -83,9 +88,7 @@ class ConsumeQueues:
             OSError: the disk failed.
         """
         if self._batches is not None:
-            for topic, number in self._folders(self._batches.directory):
-                self._batches.kinds.set(topic, is_batch=True)
-                self.make(topic, number)
+            self._load_batch_queues(self._batches)
         for topic, number in self._folders(self._directory):
             if self.is_batch(topic):
                 segments = self._segments(self._directory, topic, number, self._file_bytes)
@@ -97,6 +100,20 @@ class ConsumeQueues:
         has_right = any(queue.has_files for queue in self.by_name.values())
         if odd and shows_other_size(odd, has_right=has_right, unit=ENTRY_BYTES):
             next(queue.files for queue in self.by_name.values() if queue.files.odd).refuse(odd[0])
+
+    # The broker's file counts more than a folder, which may be left of a deleted topic of the same
+    # name. A topic that the file does not have yet, at a slave, has what its folders show.
+    def _load_batch_queues(self, batches: BatchQueues) -> None:
+        for topic, number in self._folders(batches.directory):
+            segments = self._segments(batches.directory, topic, number, batches.unit_file_bytes)
+            segments.load()
+            if not segments.starts and not segments.odd and not self.is_batch(topic):
+                continue
+            if batches.kinds.is_other(topic):
+                self._misplaced.append(segments)
+                continue
+            batches.kinds.set(topic, is_batch=True)
+            self.make(topic, number)
 
     def _folders(self, directory: str) -> list[tuple[str, int]]:
         return [
@@ -112,7 +129,7 @@ class ConsumeQueues:
 
     @property
     def misplaced(self) -> str | None:
-        """A file of a batch queue in the form of other queues, which must be built again."""
+        """A file in the form of the other kind of queue, which must be built again."""
         return next((each.path_of(each.start) for each in self._misplaced if each.starts), None)
 
     @property
@@ -160,8 +177,7 @@ class ConsumeQueues:
     def _batch_queue(
         self, batches: BatchQueues, topic: str, number: int, replaced: ConsumeQueue | None = None
     ) -> BatchQueue:
-        size = -(-batches.file_bytes // UNIT_BYTES) * UNIT_BYTES
-        segments = self._segments(batches.directory, topic, number, size)
+        segments = self._segments(batches.directory, topic, number, batches.unit_file_bytes)
         segments.load()
         return BatchQueue(
             segments, topic, number, newest_ms=batches.newest_ms,

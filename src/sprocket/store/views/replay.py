@@ -36,7 +36,8 @@ from sprocket.message.record import (
 )
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.whole import HOLE, checked, is_blank
-from sprocket.store.views.entry import Entry
+from sprocket.store.views.batch_unit import MESSAGES_MAX
+from sprocket.store.views.entry import BatchEntry, Entry
 from sprocket.store.views.record_batch import RecordBatch
 from sprocket.store.views.tag_codes import TagCodes, code_of
 
@@ -60,7 +61,7 @@ _UNIQUE_KEY_MARK, _KEYS_MARK, _TAGS_MARK = (
 def entry_of(record: Record, tag_codes: TagCodes) -> Entry:
     """What the views receive of a record."""
     properties = decode_bytes(record.properties)
-    return Entry(
+    fields = (
         record.topic,
         record.queue_number,
         record.queue_offset,
@@ -71,14 +72,17 @@ def entry_of(record: Record, tag_codes: TagCodes) -> Entry:
         record.sys_flag,
         properties.get(KEYS, ""),
         properties.get(UNIQUE_KEY, ""),
-        _inner_count(properties) if record.sys_flag & INNER_BATCH else 1,
     )
+    if record.sys_flag & INNER_BATCH:
+        return BatchEntry(*fields, held=_inner_count(properties))
+    return Entry(*fields)
 
 
 def _inner_count(properties: Mapping[str, str]) -> int:
     """How many messages a batch's record holds; one if it does not say it, as in Java."""
     text = properties.get(INNER_COUNT, "")
-    return max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) <= 5 else 1
+    count = int(text) if text.isascii() and text.isdecimal() and len(text) <= 5 else 1
+    return count if 1 <= count <= MESSAGES_MAX else 1
 
 
 class RecordScanner:

@@ -34,7 +34,7 @@ class BatchTopics:
             count: how many there are, 1 to 32,767.
 
         Raises:
-            IllegalDraft: as `Store.append`; or the topic has no batch queues.
+            IllegalDraft: as `Store.append`; or the topic has no batch queues, or there are more.
             DiskFull, StoreError, ClosedError: as `Store.append`.
         """
         return self._appender.append_inner(draft, count)
