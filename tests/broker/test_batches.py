@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from sprocket.message.batch import BatchedMessage, encode
 from sprocket.protocol.requests.send import SendBack, SendBatch
+from sprocket.protocol.requests.topic import DeleteTopic
 from sprocket.testing.loop import simulate
+from sprocket.testing.network import Network
+from tests.broker.groups import BrokerGroup, group
 from tests.broker.parts import SUCCESS, Asker, new_disk, play, serving
 from tests.broker.pop.popping import pop
 
@@ -109,3 +116,42 @@ def test_topics_and_messages_are_there_after_a_kill_also_without_the_file_of_top
 
     for is_lost in (False, True):
         simulate(lambda network, is_lost=is_lost: main(is_file_lost=is_lost))
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.2])
+def test_a_slave_shows_the_same_batches_also_if_the_topic_comes_to_it_later(delay: float) -> None:
+    async def test(running: BrokerGroup) -> None:
+        master, slave = running.askers
+        await master.create("t", 2, attributes=KIND)
+        await asyncio.sleep(delay)
+        for queue in (0, 1):
+            await master.send("t", b"alone", queue=queue)
+            await master.call(batch(queue=queue), body(b"a", b"b"))
+            await master.send("t", b"last", queue=queue)
+        await asyncio.sleep(2)
+        for queue in (0, 1):
+            bodies = [b"alone", b"a", b"b", b"last"]
+            assert await slave.bodies("t", queue) == bodies == await master.bodies("t", queue)
+            assert await slave.max_offset("t", queue) == 4
+
+    async def main(network: Network) -> None:
+        async with group(network, slaves=1, slave_reads=True) as running:
+            await test(running)
+
+    simulate(main)
+
+
+def test_a_topic_is_made_again_as_another_kind() -> None:
+    async def main() -> None:
+        disk = new_disk()
+        for kind in ("BatchCQ", "SimpleCQ", "BatchCQ"):
+            async with serving(disk) as asker:
+                await asker.create("t", 1, attributes=f"+queue.type={kind}")
+                reply = await asker.call(batch(), body(b"a", b"b"))
+                assert ("batchUniqId" in reply.fields) == (kind == "BatchCQ")
+                disk = disk.after_kill()
+            async with serving(disk) as asker:
+                assert await asker.bodies("t") == [b"a", b"b"]
+                assert await asker.code(DeleteTopic(topic="t")) == SUCCESS
+
+    simulate(lambda network: main())
