@@ -270,6 +270,7 @@ class OpenBroker:
         parts = self.parts
         for file in parts.files:
             file.load()
+        parts.pop.opened()
         is_slave = parts.replication.is_slave
         if lost := parts.tables.topics.add_missing(self.store.queues(), is_copy=is_slave):
             logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))

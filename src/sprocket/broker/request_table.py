@@ -157,7 +157,9 @@ class RequestTable:
         return {
             **parts.membership.endpoints(),
             **modes.endpoints(),
-            **once_saved(modes.changes(), parts.files.request_modes, reports_failure=True),
+            **parts.followers.once_copied(
+                once_saved(modes.changes(), parts.files.request_modes, reports_failure=True)
+            ),
             **once_saved(tables.filters.endpoints(), parts.files.filters, reports_failure=True),
             **positions.endpoints(),
             **LockRequests(
@@ -185,6 +187,7 @@ class RequestTable:
             lock_file=parts.files.locks,
             save_groups=parts.files.groups.written,
             save_offsets=save_offsets,
+            on_cleaned=lambda group: parts.pop.forget_orders(group=group),
         )
         offsets, clients, volumes = tables.offsets, tables.clients, tables.volumes
         topics = TopicRequests(

@@ -235,6 +235,13 @@ class ConsumerOffsets:
             del self._resets[key]
         self.commit(group, topic, queue_number=queue_number, offset=offset)
 
+    def count_popped(self, group: str, topic: str, queue_number: int, count: int) -> None:
+        """Counts messages that a group popped, or below 0 that it has done."""
+        self.popped.add(group, topic, queue_number, count)
+        self.is_changed = True
+        if self._on_change is not None:
+            self._on_change(_key(group, topic), queue_number)
+
     def put(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
         """Sets a committed offset for an operator, even if the table is full."""
         key = _key(group, topic)
