@@ -187,12 +187,11 @@ class RequestTable:
             lock_file=parts.files.locks,
             save_groups=parts.files.groups.written,
             save_offsets=save_offsets,
-            on_cleaned=lambda group: parts.pop.forget_orders(group=group),
+            on_cleaned=parts.pop.forget_group,
         )
-        offsets, clients, volumes = tables.offsets, tables.clients, tables.volumes
         topics = TopicRequests(
             tables.topics, self._store, parts.pulls, parts.pop,
-            offsets=offsets, clients=clients, volumes=volumes,
+            offsets=tables.offsets, clients=tables.clients, volumes=tables.volumes,
             save_topics=parts.files.topics.written, save_offsets=save_offsets,
             on_removed=partial(parts.followers.journal.record, TOPICS),
         )  # fmt: skip

@@ -94,6 +94,7 @@ class PopJournal:
         self._turn = 0
         #: During a start, by row the log offset of the newest record that is applied.
         self._applied: dict[tuple[str, str, int], int] = {}
+        self._unfinished: tuple[CheckPoint, int] | None = None
         self.has_orders = False
 
     @property
@@ -142,6 +143,7 @@ class PopJournal:
         due_ms = point.due_ms - CHECK_POINT_EARLY_MS
         intakes = [self._intake(point, CHECK_POINT, revive_queue, due_ms)]
         if instead_of is not None:
+            intakes = [self._intake(point, CHECK_POINT, revive_queue, due_ms, is_change=True)]
             intakes.append(self._intake(instead_of, ACK, revive_queue, instead_due_ms))
         appended = self._store_all(intakes)
         self._offsets.count_popped(group, topic, queue_number, len(offsets))
@@ -218,13 +220,16 @@ class PopJournal:
         return appended[-1]
 
     def _intake(
-        self, record: CheckPoint | AckRecord, tag: str, revive_queue: int, due_ms: int
-    ) -> Intake:
+        self, record: CheckPoint | AckRecord, tag: str, revive_queue: int, due_ms: int, *,
+        is_change: bool = False,
+    ) -> Intake:  # fmt: skip
         properties = {
             names.TAGS: tag,
             names.TIMER_DELIVER_MS: str(due_ms),
             names.UNIQUE_KEY: unique_key(record),
         }
+        if is_change:
+            properties[names.CHECK_POINT_CHANGED] = "true"
         return Intake(self._draft(record, properties, revive_queue), properties)
 
     def _draft(
@@ -273,6 +278,23 @@ class PopJournal:
         self.mark_all()
         for group, topic, number, offset in self._orders.next_offsets():
             self._move(group, topic, number, offset - 1)
+
+    def finish(self) -> None:
+        """Takes a changed invisible time back whose second record was lost: nobody was told of it,
+        and the message would come twice.
+
+        Raises:
+            ReplyError, StoreError, DiskFull: the store refuses it.
+        """
+        if self._unfinished is None:
+            return
+        point, revive_queue = self._unfinished
+        record = AckRecord(
+            offset=point.start_offset, broker=point.broker, group=point.group, pop_ms=point.pop_ms,
+            queue_number=point.queue_number, start_offset=point.start_offset, topic=point.topic,
+        )  # fmt: skip
+        self.acknowledge(record, revive_queue, due_ms=point.due_ms)
+        self._unfinished = None
 
     def mark_all(self) -> None:
         """Remembers that all records that are stored now are applied."""
@@ -346,6 +368,10 @@ class PopJournal:
         else:
             count = len(record.offsets())
             self._move(key.group, key.topic, key.queue_number, max(record.offsets(), default=-1))
+            is_last = stored.log_offset + stored.size == self._store.log_end
+            if is_last and names.CHECK_POINT_CHANGED in properties:
+                number = int(properties.get(names.REAL_QUEUE, stored.queue_number))
+                self._unfinished = (record, number)
         popped.add(key.group, key.topic, key.queue_number, count)
 
     # The records of one row are in one revive queue, unless the number of these queues was changed:

@@ -89,6 +89,7 @@ class PopParts:
         Raises:
             StoreError: the disk failed.
         """
+        self._revival.prepare()
         await self._journal.start()
 
     async def run(self) -> None:
@@ -105,10 +106,15 @@ class PopParts:
             logger.error("%s popped %s in order, and no slave is told: %s", group, topic, error)
             self._orders.put(group, topic, queue_number, None)
 
-    def forget_orders(self, *, topic: str | None = None, group: str | None = None) -> None:
-        """Forgets what was popped in order from a topic, or by a group, that is deleted: messages
-        of another topic of this name would be taken for those that were done."""
-        for place in self._orders.rows_of(topic=topic, group=group):
+    def forget_topic(self, topic: str) -> None:
+        """Forgets what was popped in order from a topic that is deleted: messages of another topic
+        of this name would be taken for those that were done."""
+        for place in self._orders.rows_of(topic=topic):
+            self.forget_order(*place)
+
+    def forget_group(self, group: str) -> None:
+        """The same for a group that is deleted with its offsets."""
+        for place in self._orders.rows_of(group=group):
             self.forget_order(*place)
 
     def end_held(self, topic: str) -> None:
