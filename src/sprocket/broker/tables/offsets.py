@@ -62,8 +62,8 @@ class ConsumerOffsets:
         entries_max: the most committed offsets.
         steady_ms: a clock that never jumps, by which resets end: one that jumped could end a reset
             before all consumers know of it.
-        on_change: called with the key of a row and the queue whose offset or reset has changed; -1
-            if the whole row is gone.
+        on_change: called with the key of a row and the queue that has changed; -1 if all of it is
+            gone.
 
     Attributes:
         version: rises once in 500 commits, so that slaves copy the offsets.
@@ -209,8 +209,7 @@ class ConsumerOffsets:
         """Remembers that a connection received the committed offset by a query."""
         reset = self._reset_of(group, topic, queue_number)
         if reset is not None:
-            key = _key(group, topic)
-            reset.notice_of(address).offset = self._committed[key][queue_number]
+            reset.notice_of(address).offset = self._committed[_key(group, topic)][queue_number]
 
     def _reset_of(self, group: str, topic: str, queue_number: int) -> Reset | None:
         """The reset in force; None if there is none or it is over."""
