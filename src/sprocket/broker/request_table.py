@@ -192,6 +192,7 @@ class RequestTable:
         topics = TopicRequests(
             tables.topics, self._store, parts.pulls, parts.pop,
             offsets=tables.offsets, clients=tables.clients, volumes=tables.volumes,
+            settings=self._settings,
             save_topics=parts.files.topics.written, save_offsets=save_offsets,
             on_removed=partial(parts.followers.journal.record, TOPICS),
         )  # fmt: skip
