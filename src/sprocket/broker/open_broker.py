@@ -270,6 +270,7 @@ class OpenBroker:
         parts = self.parts
         for file in parts.files:
             file.load()
+        parts.pop.opened()
         is_slave = parts.replication.is_slave
         stored = self.store.queues()
         has_batches = self.store.batches.has

@@ -31,7 +31,7 @@ from sprocket.broker.sending.transactions import (
 )
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.access import ReadAccess
-from sprocket.broker.tables.changes import FILTERS, GROUPS, TOPICS
+from sprocket.broker.tables.changes import FILTERS, GROUPS, MODES, TOPICS
 from sprocket.broker.tables.files import StateFiles
 from sprocket.broker.tables.tables import Tables
 from sprocket.delay.levels.deliver import LevelDelivery
@@ -194,8 +194,7 @@ class BrokerParts:
             on_topic=self._topic_changed,
             on_group=self._group_changed,
             on_filters=self._filters_changed,
-            on_pop_order=lambda: self.files.pop_orders.changed(),
-            on_mode=lambda: self.files.request_modes.changed(),
+            on_mode=self._mode_changed,
             journal=self.followers.journal,
         )
 
@@ -206,7 +205,7 @@ class BrokerParts:
         return PopParts(
             store, self.tables, self.ingress, self.acknowledgement, timers=self.timers,
             settings=settings, clock=world.clock, entropy=world.entropy, host=host,
-            orders_saved=self.files.pop_orders.written,
+            save_orders=self.files.order_rounds.save_at_once,
         )  # fmt: skip
 
     def _timers(
@@ -350,6 +349,10 @@ class BrokerParts:
     def _group_changed(self, name: str) -> None:
         self.files.groups.changed()
         self.followers.journal.record(GROUPS, name)
+
+    def _mode_changed(self, topic: str) -> None:
+        self.files.request_modes.changed()
+        self.followers.journal.record(MODES, topic)
 
     def _filters_changed(self, key: Key) -> None:
         self.files.filters.changed()

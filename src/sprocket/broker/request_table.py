@@ -157,7 +157,9 @@ class RequestTable:
         return {
             **parts.membership.endpoints(),
             **modes.endpoints(),
-            **once_saved(modes.changes(), parts.files.request_modes, reports_failure=True),
+            **parts.followers.once_copied(
+                once_saved(modes.changes(), parts.files.request_modes, reports_failure=True)
+            ),
             **once_saved(tables.filters.endpoints(), parts.files.filters, reports_failure=True),
             **positions.endpoints(),
             **LockRequests(
@@ -185,11 +187,12 @@ class RequestTable:
             lock_file=parts.files.locks,
             save_groups=parts.files.groups.written,
             save_offsets=save_offsets,
+            on_cleaned=parts.pop.forget_group,
         )
-        offsets, clients, volumes = tables.offsets, tables.clients, tables.volumes
         topics = TopicRequests(
             tables.topics, self._store, parts.pulls, parts.pop,
-            offsets=offsets, clients=clients, volumes=volumes, settings=self._settings,
+            offsets=tables.offsets, clients=tables.clients, volumes=tables.volumes,
+            settings=self._settings,
             save_topics=parts.files.topics.written, save_offsets=save_offsets,
             on_removed=partial(parts.followers.journal.record, TOPICS),
         )  # fmt: skip

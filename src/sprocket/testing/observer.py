@@ -42,8 +42,8 @@ class Observer:
         """Closes its connections."""
         await self._pool.close()
 
-    async def create_topic(self) -> None:
-        """Creates the topic on every broker."""
+    async def create_topic(self, *brokers: Machine) -> None:
+        """Creates the topic on some brokers, or on every one."""
         header = CreateTopic(
             topic=self._topic,
             default_topic="TBW102",
@@ -52,7 +52,7 @@ class Observer:
             perm=READ | WRITE,
             topic_filter_type="SINGLE_TAG",
         )
-        for broker in self._cluster.brokers:
+        for broker in brokers or self._cluster.brokers:
             await self._ask(broker, header)
 
     async def committed(self) -> dict[QueueId, int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from sprocket.base.errors import (
     IllegalMessage,
@@ -38,6 +38,7 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.pop import AckMessage, ChangeInvisible, InvisibleReply
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
+from sprocket.store.writing.appender import Appended
 
 #: Items of a batch at most, and bits of one item: a check point has 32 messages at most.
 _ITEMS_MAX = 4096
@@ -45,11 +46,7 @@ _BITS_BYTES_MAX = 8192
 
 
 class AckRequests:
-    """Answers acknowledgements and changes of invisible times.
-
-    Args:
-        orders_saved: returns when the pops in order are in their file; raises `StoreError`.
-    """
+    """Answers acknowledgements and changes of invisible times."""
 
     def __init__(
         self,
@@ -63,7 +60,6 @@ class AckRequests:
         topics: Topics,
         held: HeldPops,
         clock: Clock,
-        orders_saved: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._access = access
@@ -74,7 +70,6 @@ class AckRequests:
         self._topics = topics
         self._held = held
         self._clock = clock
-        self._orders_saved = orders_saved
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
@@ -98,8 +93,8 @@ class AckRequests:
         self._check_place(header, peer)
         handle = self._handle(header)
         if handle.is_in_order:
-            self._ack_in_order(header.consumer_group, header.topic, handle, header.offset)
-            return self._once_orders_saved(Reply())
+            place = (header.consumer_group, header.topic, handle.queue_number)
+            return self._in_order(lambda: self._ack_in_order(place, handle.pop_ms, [header.offset]))
         record = self._record(header, handle)
         appended = self._journal.acknowledge(record, handle.revive_queue, due_ms=handle.due_ms)
         return self._acknowledgement.without_header(appended)
@@ -143,20 +138,45 @@ class AckRequests:
         if handle.pop_ms <= self._offsets.popped.void_ms(group, topic, number):
             raise _gone(f"the handle is void: {group} was reset in {topic} after it popped")
 
-    # An acknowledgement that is repeated, since its reply was lost, is as good as the first.
-    def _ack_in_order(self, group: str, topic: str, handle: PopHandle, offset: int) -> None:
-        number = handle.queue_number
-        if offset < (self._offsets.committed(group, topic, number) or 0):
-            return
-        following = self._orders.acknowledge(group, topic, number, offset, handle.pop_ms)
-        if following is None:
-            raise _gone(f"the handle is void: {group} popped {topic} {number} again")
-        self._offsets.pop_from(group, topic, queue_number=number, offset=following)
-        self._held.wake(topic, group, number)
+    def _in_order(
+        self, change: Callable[[], Appended | None], reply: Reply | None = None
+    ) -> Reply | Awaitable[Reply]:
+        """The reply to a change of what was popped in order, when its record is safe."""
+        if not self._journal.has_orders:
+            return self._begun_in_order(change, reply)
+        appended = change()
+        if appended is None:
+            return reply or Reply()
+        return self._acknowledgement.up_to(appended.end, reply)
 
-    async def _once_orders_saved(self, reply: Reply) -> Reply:
-        await self._orders_saved()
-        return reply
+    async def _begun_in_order(
+        self, change: Callable[[], Appended | None], reply: Reply | None
+    ) -> Reply:
+        await self._journal.begin_orders()
+        answer = self._in_order(change, reply)
+        return await answer if isinstance(answer, Awaitable) else answer
+
+    # An acknowledgement that is repeated, since its reply was lost, is as good as the first.
+    def _ack_in_order(
+        self, place: tuple[str, str, int], pop_ms: int, offsets: Sequence[int]
+    ) -> Appended | None:
+        """Acknowledges messages of one pop; returns what was stored last, if anything was.
+
+        Raises:
+            ReplyError: code 208, their handle is void.
+        """
+        group, topic, number = place
+        done = self._offsets.committed(group, topic, number) or 0
+        offsets = [offset for offset in offsets if offset >= done]
+        if not offsets:
+            return None
+        row = self._orders.acknowledged(group, topic, number, offsets, pop_ms)
+        if row is None:
+            raise _gone(f"the handle is void: {group} popped {topic} {number} again")
+        appended = self._journal.keep_order(group, topic, number, row)
+        self._offsets.pop_from(group, topic, queue_number=number, offset=row.next_offset())
+        self._held.wake(topic, group, number)
+        return appended
 
     async def ack_all(self, command: Command, peer: Peer) -> Reply:
         """Acknowledges several messages. Those that are gone are passed over, as in Java.
@@ -172,16 +192,15 @@ class AckRequests:
             raise _gone("no acknowledgements")
         if len(body.acks) > _ITEMS_MAX:
             raise InvalidParameter(f"a batch has at most {_ITEMS_MAX} acknowledgements")
-        end, is_in_order = 0, False
+        end = 0
         for item in body.acks:
             for offsets, handle in self._items(item, body.broker_name or self._journal.broker):
-                if handle.is_in_order:
-                    is_in_order = True
-                    self._ack_item_in_order(item, handle, offsets)
-                else:
+                if not handle.is_in_order:
                     end = self._ack_item(item, handle, offsets)
-        if is_in_order:
-            await self._orders_saved()
+                    continue
+                if not self._journal.has_orders:
+                    await self._journal.begin_orders()
+                end = self._ack_item_in_order(item, handle, offsets) or end
         await self._acknowledgement.safe_up_to(end)
         return Reply()
 
@@ -219,12 +238,13 @@ class AckRequests:
         appended = self._journal.acknowledge(record, handle.revive_queue, due_ms=handle.due_ms)
         return appended.end
 
-    def _ack_item_in_order(self, item: AckItem, handle: PopHandle, offsets: list[int]) -> None:
-        for offset in offsets:
-            try:
-                self._ack_in_order(item.consumer_group or "", item.topic or "", handle, offset)
-            except ReplyError:
-                continue
+    def _ack_item_in_order(self, item: AckItem, handle: PopHandle, offsets: list[int]) -> int:
+        place = (item.consumer_group or "", item.topic or "", handle.queue_number)
+        try:
+            appended = self._ack_in_order(place, handle.pop_ms, offsets)
+        except ReplyError:
+            return 0
+        return 0 if appended is None else appended.end
 
     # Both records are stored or none. The new check point comes before the acknowledgement of the
     # old one: if the power fails between the two, the message may come twice, but is not lost.
@@ -272,14 +292,19 @@ class AckRequests:
         )
         if header.offset < (self._offsets.committed(group, topic, number) or 0):
             return Reply(reply)
-        was_hidden = self._orders.hide(
-            group, topic, number, header.offset, pop_ms=handle.pop_ms,
-            visible_ms=handle.pop_ms + reply.invisible_time,
-        )  # fmt: skip
-        if not was_hidden:
-            raise _gone(f"the handle is void: {group} popped {topic} {number} again")
-        self._held.wake(topic, group, number)
-        return self._once_orders_saved(Reply(reply))
+
+        def change() -> Appended:
+            row = self._orders.hidden(
+                group, topic, number, header.offset, pop_ms=handle.pop_ms,
+                visible_ms=handle.pop_ms + reply.invisible_time,
+            )  # fmt: skip
+            if row is None:
+                raise _gone(f"the handle is void: {group} popped {topic} {number} again")
+            appended = self._journal.keep_order(group, topic, number, row)
+            self._held.wake(topic, group, number)
+            return appended
+
+        return self._in_order(change, Reply(reply))
 
 
 def _gone(remark: str) -> ReplyError:

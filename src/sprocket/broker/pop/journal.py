@@ -6,7 +6,9 @@ before it) or there. So all that is in flight lies in the log and in the timers'
 keeps it, and slaves have it through the log; nothing of it is kept in memory but its number.
 
 The group's offset moves in the same step as its check point is written. The offsets are saved later
-than that, so a start reads the records since the last save, and moves them again.
+than that, so a start reads the records since the last save, and moves them again. What is popped in
+order is one row for each queue: each change of one is a record too, of a kind that Java's brokers
+read past.
 Source: PopMessageProcessor.appendCheckPoint, AckMessageProcessor.appendAck of RocketMQ 5.3.
 """
 
@@ -14,7 +16,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
 
 from sprocket.base.errors import CorruptRecord, RemoteProtocolError
 from sprocket.base.ports import Clock
@@ -22,18 +26,20 @@ from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.offsets import ConsumerOffsets
-from sprocket.broker.tables.pop_orders import OrderTable
+from sprocket.broker.tables.pop_orders import OrderedPop, OrderTable, row_of
 from sprocket.message import properties as names
 from sprocket.message.drafting import drafted
-from sprocket.message.properties import decode_bytes, encode
+from sprocket.message.properties import decode_bytes, encode, value_in
 from sprocket.message.record import Draft, Record
 from sprocket.message.topic import TIMER, revive_topic
 from sprocket.protocol.bodies.pop import (
     ACK,
     ACK_BATCH,
     CHECK_POINT,
+    IN_ORDER,
     AckRecord,
     CheckPoint,
+    OrderRecord,
     key_of,
     read_record,
     unique_key,
@@ -56,9 +62,12 @@ class PopJournal:
 
     Args:
         host: the broker's address in binary form.
+        save_orders: saves the pops in order in their file, and the log before; raises `StoreError`
+            or `ClosedError`.
 
     Attributes:
         topic: the topic of the records.
+        has_orders: whether a start finds in the file from where on records of pops in order count.
     """
 
     def __init__(
@@ -71,7 +80,9 @@ class PopJournal:
         settings: BrokerSettings,
         clock: Clock,
         host: bytes,
+        save_orders: Callable[[], Awaitable[None]],
     ) -> None:
+        self._save_orders = save_orders
         self._store = store
         self._ingress = ingress
         self._offsets = offsets
@@ -81,6 +92,10 @@ class PopJournal:
         self._host = host
         self.topic = revive_topic(settings.config.cluster)
         self._turn = 0
+        #: During a start, by row the log offset of the newest record that is applied.
+        self._applied: dict[tuple[str, str, int], int] = {}
+        self._unfinished: tuple[CheckPoint, int] | None = None
+        self.has_orders = False
 
     @property
     def broker(self) -> str:
@@ -128,10 +143,10 @@ class PopJournal:
         due_ms = point.due_ms - CHECK_POINT_EARLY_MS
         intakes = [self._intake(point, CHECK_POINT, revive_queue, due_ms)]
         if instead_of is not None:
+            intakes = [self._intake(point, CHECK_POINT, revive_queue, due_ms, is_change=True)]
             intakes.append(self._intake(instead_of, ACK, revive_queue, instead_due_ms))
         appended = self._store_all(intakes)
-        self._offsets.popped.add(group, topic, queue_number, len(offsets))
-        self._offsets.is_changed = True
+        self._offsets.count_popped(group, topic, queue_number, len(offsets))
         if instead_of is not None:
             self._count_done(instead_of)
         return appended
@@ -164,10 +179,38 @@ class PopJournal:
         self._offsets.popped.mark(self.topic, revive_queue, appended[-1].queue_offset + 1)
         self._count_done(record)
 
+    async def begin_orders(self) -> None:
+        """Makes sure that a start finds from where on records of pops in order count: await it once
+        before the first one.
+
+        Raises:
+            StoreError, ClosedError: the file cannot be saved.
+        """
+        await self._save_orders()
+        self.has_orders = True
+
+    def keep_order(
+        self, group: str, topic: str, queue_number: int, row: OrderedPop | None
+    ) -> Appended:
+        """Writes what a group has popped in order from a queue; None if nothing is known any more.
+
+        Raises:
+            ReplyError, StoreError, DiskFull: the store refuses it; the row stays as it was.
+        """
+        state = None if row is None else msgspec.to_builtins(row, str_keys=True)
+        record = OrderRecord(group=group, queue_number=queue_number, row=state, topic=topic)
+        properties = {names.TAGS: IN_ORDER}
+        revive_queue = queue_number % self._settings.config.revive_queues
+        appended = self._store_all(
+            [Intake(self._draft(record, properties, revive_queue), properties)]
+        )
+        self._orders.put(group, topic, queue_number, row)
+        return appended
+
     def _count_done(self, record: AckRecord) -> None:
-        popped, number = self._offsets.popped, record.queue_number
-        popped.add(record.group or "", record.topic or "", number, -len(record.all_offsets()))
-        self._offsets.is_changed = True
+        self._offsets.count_popped(
+            record.group or "", record.topic or "", record.queue_number, -len(record.all_offsets())
+        )
 
     def _store_all(self, intakes: Sequence[Intake]) -> Appended:
         """Stores records, all or none; returns what was stored last."""
@@ -177,17 +220,23 @@ class PopJournal:
         return appended[-1]
 
     def _intake(
-        self, record: CheckPoint | AckRecord, tag: str, revive_queue: int, due_ms: int
-    ) -> Intake:
+        self, record: CheckPoint | AckRecord, tag: str, revive_queue: int, due_ms: int, *,
+        is_change: bool = False,
+    ) -> Intake:  # fmt: skip
         properties = {
             names.TAGS: tag,
             names.TIMER_DELIVER_MS: str(due_ms),
             names.UNIQUE_KEY: unique_key(record),
         }
+        if is_change:
+            properties[names.CHECK_POINT_CHANGED] = "true"
         return Intake(self._draft(record, properties, revive_queue), properties)
 
     def _draft(
-        self, record: CheckPoint | AckRecord, properties: dict[str, str], revive_queue: int
+        self,
+        record: CheckPoint | AckRecord | OrderRecord,
+        properties: dict[str, str],
+        revive_queue: int,
     ) -> Draft:
         return drafted(
             properties,
@@ -200,45 +249,93 @@ class PopJournal:
             born_host=self._host,
         )
 
+    def opened(self) -> None:
+        """Takes marks back to where the log ends: it may have been cut since they were saved. Call
+        it before anything is stored."""
+        for marks in (self._offsets.popped.marks, self._orders.marks):
+            for topic, numbers in (marks or {}).items():
+                for number, at in numbers.items():
+                    numbers[number] = min(at, self._end(topic, number))
+
     async def start(self) -> None:
-        """Moves the offsets behind all messages of which the log has a check point.
+        """Applies all records that the tables do not contain: moves the offsets behind all messages
+        of which the log has a check point.
 
         Raises:
             StoreError: the disk failed.
         """
-        marks = self._offsets.popped.marks
+        marks, ordered = self._offsets.popped.marks or {}, self._orders.marks
+        self.has_orders = False
         for topic, number in self._places():
-            at = (marks or {}).get(topic, {}).get(number)
-            await self._apply_from(
-                topic, number, self._unmarked(topic, number) if at is None else at
-            )
+            at = marks.get(topic, {}).get(number)
+            at = self._unmarked(topic, number) if at is None else at
+            order_at = self._end(topic, number)
+            if ordered is not None and topic != TIMER:
+                order_at = ordered.get(topic, {}).get(number, 0)
+            await self._apply_from(topic, number, at, order_at)
+        self._applied.clear()
         self._offsets.popped.marks = {}
         self.mark_all()
         for group, topic, number, offset in self._orders.next_offsets():
             self._move(group, topic, number, offset - 1)
 
+    def finish(self) -> None:
+        """Takes a changed invisible time back whose second record was lost: nobody was told of it,
+        and the message would come twice.
+
+        Raises:
+            ReplyError, StoreError, DiskFull: the store refuses it.
+        """
+        if self._unfinished is None:
+            return
+        point, revive_queue = self._unfinished
+        record = AckRecord(
+            offset=point.start_offset, broker=point.broker, group=point.group, pop_ms=point.pop_ms,
+            queue_number=point.queue_number, start_offset=point.start_offset, topic=point.topic,
+        )  # fmt: skip
+        self.acknowledge(record, revive_queue, due_ms=point.due_ms)
+        self._unfinished = None
+
     def mark_all(self) -> None:
         """Remembers that all records that are stored now are applied."""
         for topic, number in self._places():
-            if end := self._store.max_offset(topic, number):
+            if end := self._end(topic, number):
                 self._offsets.popped.mark(topic, number, end)
 
     def _places(self) -> list[tuple[str, int]]:
         return [(TIMER, 0), *((self.topic, number) for number in self.queues())]
 
-    def _unmarked(self, topic: str, number: int) -> int:
-        last_ms = self._store.time_of(topic, number, self._store.max_offset(topic, number) - 1)
-        return self._store.offset_at_time(topic, number, last_ms - _UNMARKED_MS)
+    # A master that was a slave, or was started again, has records that replicas may lack still:
+    # they count, as they will be confirmed.
+    def _end(self, topic: str, number: int) -> int:
+        with self._store.replica.whole():
+            return self._store.max_offset(topic, number)
 
-    async def _apply_from(self, topic: str, number: int, offset: int) -> None:
-        at = max(offset, self._store.min_offset(topic, number))
-        while at < self._store.max_offset(topic, number):
+    def _unmarked(self, topic: str, number: int) -> int:
+        with self._store.replica.whole():
+            end = self._store.max_offset(topic, number)
+            last_ms = self._store.time_of(topic, number, end - 1)
+            return self._store.offset_at_time(topic, number, last_ms - _UNMARKED_MS)
+
+    async def _apply_from(self, topic: str, number: int, offset: int, order_offset: int) -> None:
+        """Applies the records of a queue.
+
+        Args:
+            offset: of the first one.
+            order_offset: of the first one that counts, of pops in order.
+        """
+        at = max(min(offset, order_offset), self._store.min_offset(topic, number))
+        while at < self._end(topic, number):
             await self._store.load(topic, number, at, count=_READ_COUNT, bytes_max=_READ_BYTES)
-            found = self._store.read(
-                topic, number, at, count_max=_READ_COUNT, bytes_max=_READ_BYTES
-            )
+            with self._store.replica.whole():
+                found = self._store.read(
+                    topic, number, at, count_max=_READ_COUNT, bytes_max=_READ_BYTES
+                )
             for record in found.records(on_damage=_left_out):
-                self._apply(record)
+                if record.queue_offset >= offset:
+                    self._apply(record)
+                if record.queue_offset >= order_offset:
+                    self._apply_order(record)
             if found.next_offset <= at:
                 return
             at = found.next_offset
@@ -271,7 +368,27 @@ class PopJournal:
         else:
             count = len(record.offsets())
             self._move(key.group, key.topic, key.queue_number, max(record.offsets(), default=-1))
+            is_last = stored.log_offset + stored.size == self._store.log_end
+            if is_last and names.CHECK_POINT_CHANGED in properties:
+                number = int(properties.get(names.REAL_QUEUE, stored.queue_number))
+                self._unfinished = (record, number)
         popped.add(key.group, key.topic, key.queue_number, count)
+
+    # The records of one row are in one revive queue, unless the number of these queues was changed:
+    # then the later one in the log counts.
+    def _apply_order(self, stored: Record) -> None:
+        if value_in(bytes(stored.properties), names.TAGS) != IN_ORDER:
+            return
+        try:
+            record = OrderRecord.decode(stored.body)
+            row = None if record.row is None else row_of(record.row)
+        except (RemoteProtocolError, msgspec.ValidationError) as error:
+            logger.error("a record about messages popped in order is left out: %s", error)
+            return
+        place = (record.group, record.topic, record.queue_number)
+        if stored.log_offset >= self._applied.get(place, 0):
+            self._applied[place] = stored.log_offset
+            self._orders.put(*place, row)
 
     def _move(self, group: str, topic: str, number: int, last: int) -> None:
         known = self._offsets.committed(group, topic, number)

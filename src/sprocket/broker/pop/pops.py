@@ -9,7 +9,6 @@ for, from its arrival on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.ports import Clock
@@ -34,6 +33,7 @@ from sprocket.protocol.requests.pop import (
 )
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
+from sprocket.store.writing.appender import Appended
 
 #: No pop is held longer, whatever its client asks for, ms.
 HOLD_MS_MAX = 300_000
@@ -45,7 +45,6 @@ class PopRequests:
 
     Args:
         held, notified: the pops, and the notifications, that wait.
-        orders_saved: returns when the pops in order are in their file; raises `StoreError`.
     """
 
     def __init__(
@@ -59,7 +58,6 @@ class PopRequests:
         notified: HeldPops,
         settings: BrokerSettings,
         clock: Clock,
-        orders_saved: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._access = access
@@ -69,7 +67,6 @@ class PopRequests:
         self._notified = notified
         self._settings = settings
         self._clock = clock
-        self._orders_saved = orders_saved
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
@@ -88,7 +85,7 @@ class PopRequests:
             NoPermission, TopicNotFound, GroupNotFound, InvalidParameter: see `PopAccess`.
             SubscriptionInvalid, SystemFailure: its filter is invalid or switched off.
             SystemFailure: timers are switched off.
-            DiskFull, StoreError: a check point cannot be stored.
+            DiskFull, StoreError: a record about what is given out cannot be stored.
         """
         header = command.read(PopMessage)
         deadline = Deadline.after_ms(min(header.poll_time, HOLD_MS_MAX))
@@ -132,11 +129,21 @@ class PopRequests:
     async def _answer(self, header: PopMessage, place: PopPlace, found: Popped) -> Reply:
         if found.rest:
             self._held.wake(*place)
-        if header.order:
-            await self._orders_saved()
-        elif found.end:
-            await self._acknowledgement.safe_up_to(found.end)
+        if found.last is not None and not await self._is_safe(found.last):
+            found = Popped(found.topic, found.broker, found.pop_ms, found.invisible_ms, 0)
+            return self._empty(header, found, ResponseCode.POLLING_TIMEOUT)
         return found.reply(0, _FOUND, is_order=header.order)
+
+    # What readers do not see may be lost with this broker, and with it that the messages are given
+    # out. They come again after their time, or before it at another master.
+    async def _is_safe(self, last: Appended) -> bool:
+        """Whether the record about what is given out is as safe as messages that are read."""
+        await self._acknowledgement.safe_up_to(last.end)
+        if self._store.readable_end >= last.end:
+            return True
+        arrivals = self._store.arrivals(last.topic, last.queue_number)
+        wait_ms = self._settings.config.slave_timeout_ms
+        return await arrivals.reach(last.queue_offset + 1, Deadline.after_ms(wait_ms))
 
     def _empty(self, header: PopMessage, found: Popped, code: int) -> Reply:
         return found.reply(code, _NOT_FOUND, is_order=header.order)

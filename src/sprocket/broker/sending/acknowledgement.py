@@ -108,9 +108,10 @@ class Acknowledgement:
         """The reply to a request that asks only whether a message was stored."""
         return self.up_to(appended.end)
 
-    def up_to(self, end: int) -> Reply | Awaitable[Reply]:
-        """The same for all that was stored before a log offset."""
-        return replied(self._safe(end)) if self._is_settling else Reply()
+    def up_to(self, end: int, reply: Reply | None = None) -> Reply | Awaitable[Reply]:
+        """The same for all that was stored before a log offset; `reply` if that is safe."""
+        reply = reply or Reply()
+        return replied(self._safe(end), reply.header) if self._is_settling else reply
 
     async def safe_up_to(self, end: int) -> None:
         """Returns once all before a log offset is as safe as senders are promised, or cannot be
