@@ -22,8 +22,8 @@ from sprocket.base.errors import (
 )
 from sprocket.client.base import arguments
 from sprocket.client.base.lifecycle import Lifecycle
+from sprocket.client.base.nameservers import nameserver_addresses
 from sprocket.client.base.world import ClientEnvironment
-from sprocket.client.config import nameserver_addresses
 from sprocket.client.fetching.statistics import Counters, Statistics
 from sprocket.client.group.discovery import Discovery
 from sprocket.client.group.offsets import StartPosition

@@ -54,6 +54,8 @@ ALL_QUEUES = -1
 INIT_MODES = {"first": 0, "last": 1}
 #: A message that is given back is invisible for so long, ms: the shortest time.
 _AT_ONCE_MS = 1
+#: Messages that are given back at the same time.
+_AT_ONCE = 32
 #: Acknowledgements in one request at most.
 _BATCH_MAX = 1024
 
@@ -258,11 +260,20 @@ class PopClient:
         out while the others are hidden.
         """
         deadline = Deadline.after_ms(self._timeout_ms)
-        for message in sorted(messages, key=lambda each: -each.handle.offset):
-            try:
-                await self.hide(message, _AT_ONCE_MS, deadline)
-            except SprocketError as error:
-                logger.debug("%s at %d: %s", message.queue, message.queue_offset, error)
+        listed = sorted(messages, key=lambda each: -each.handle.offset)
+        in_order = [each for each in listed if each.handle.is_in_order]
+        others = [each for each in listed if not each.handle.is_in_order]
+        for message in in_order:
+            await self._give_back_one(message, deadline)
+        for at in range(0, len(others), _AT_ONCE):
+            some = others[at : at + _AT_ONCE]
+            await asyncio.gather(*(self._give_back_one(each, deadline) for each in some))
+
+    async def _give_back_one(self, message: PoppedMessage, deadline: Deadline) -> None:
+        try:
+            await self.hide(message, _AT_ONCE_MS, deadline)
+        except SprocketError as error:
+            logger.debug("%s at %d: %s", message.queue, message.queue_offset, error)
 
     async def close(self, deadline: Deadline) -> None:
         """Waits for what is given back now; pops that brokers still hold are not waited for."""
