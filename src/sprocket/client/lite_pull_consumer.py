@@ -338,10 +338,7 @@ class LitePullConsumer(Lifecycle):
         await self._discovery.start()
         mode = polling(commits=self.config.auto_commit)
         parts = FeedParts(
-            session,
-            self.group,
-            self.config,
-            self._offer,
+            session, self.group, self.config, self._offer,
             self._counters, mode=mode, pauses=self._pauses,
         )  # fmt: skip
         options = MembershipOptions(

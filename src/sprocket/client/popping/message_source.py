@@ -29,7 +29,7 @@ from sprocket.client.group.remote_requests import MemberInfo, RemoteRequests
 from sprocket.client.group.shares import MembershipOptions
 from sprocket.client.popping.ack_queue import AckQueue
 from sprocket.client.popping.pop_client import INIT_MODES, PopClient
-from sprocket.client.popping.pop_feed import PopParts
+from sprocket.client.popping.pop_feed import PopFeedParts
 from sprocket.client.popping.pop_lookup import AssignedLookup, PopLookup
 from sprocket.client.popping.pop_redelivery import PopRedelivery
 from sprocket.client.popping.popping import Popping
@@ -179,7 +179,7 @@ class MessageSource:
     ) -> Popping:
         options, config = self._options, self._config
         pops = PopClient(session, options.group, config.call_timeout_ms)
-        parts = PopParts(
+        parts = PopFeedParts(
             session,
             config,
             pops,

@@ -50,7 +50,7 @@ _RENEWALS_AT_ONCE = 32
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class PopParts:
+class PopFeedParts:
     """What the feeds of one popping consumer share.
 
     Attributes:
@@ -85,7 +85,7 @@ class PopFeed:
         queue: a queue, or with the number -1 all queues of the topic at the broker.
     """
 
-    def __init__(self, queue: QueueId, subscription: Subscription, parts: PopParts) -> None:
+    def __init__(self, queue: QueueId, subscription: Subscription, parts: PopFeedParts) -> None:
         self.queue = queue
         self.subscription = subscription
         self._parts = parts

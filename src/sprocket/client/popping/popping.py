@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from sprocket.base.deadline import Deadline
 from sprocket.client.base.subscription import Subscription
 from sprocket.client.fetching.statistics import WindowStatistics
-from sprocket.client.popping.pop_feed import PopFeed, PopParts
+from sprocket.client.popping.pop_feed import PopFeed, PopFeedParts
 from sprocket.client.popping.popped_window import PoppedWindow
 from sprocket.message.popped_message import PoppedMessage
 from sprocket.message.queue import QueueId
@@ -21,7 +21,7 @@ class Popping:
         subscriptions: by topic; the owner may change it.
     """
 
-    def __init__(self, parts: PopParts, subscriptions: Mapping[str, Subscription]) -> None:
+    def __init__(self, parts: PopFeedParts, subscriptions: Mapping[str, Subscription]) -> None:
         self._parts = parts
         self._subscriptions = subscriptions
         self._feeds: dict[QueueId, PopFeed] = {}
