@@ -24,8 +24,9 @@ from sprocket.client.base.arguments import (
     settings,
 )
 from sprocket.client.base.lifecycle import Lifecycle
+from sprocket.client.base.nameservers import nameserver_addresses
 from sprocket.client.base.world import ClientEnvironment
-from sprocket.client.config import PullConfig, nameserver_addresses
+from sprocket.client.config import PullConfig
 from sprocket.client.fetching.filter_upload import upload_filter
 from sprocket.client.group.offsets import BrokerOffsets
 from sprocket.client.session.session import Session
