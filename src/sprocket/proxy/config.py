@@ -27,18 +27,14 @@ class ProxyConfig:
         minimum=0,
         maximum=65535,
     )
-    enabled: bool = setting(
-        True, "Whether `sprocket standalone` runs a proxy beside its broker."
-    )
+    enabled: bool = setting(True, "Whether `sprocket standalone` runs a proxy beside its broker.")
     nameservers: tuple[str, ...] = setting(
         (),
         "Name servers that know the brokers.",
         rocketmq="namesrvAddr",
         form=forms.addresses,
     )
-    call_timeout_ms: int = setting(
-        3_000, "How long a broker may take for a request.", minimum=1
-    )
+    call_timeout_ms: int = setting(3_000, "How long a broker may take for a request.", minimum=1)
     body_bytes_max: int = setting(
         4 << 20, "Largest body of a message.", rocketmq="maxMessageSize", minimum=1
     )

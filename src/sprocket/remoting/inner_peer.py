@@ -92,6 +92,4 @@ def command_of(reply: Reply) -> Command:
     body = reply.body
     if not isinstance(body, bytes | bytearray | memoryview):
         body = b"".join(body)
-    return Command(
-        reply.code, flag=RESPONSE, remark=reply.remark, body=body, header=reply.header
-    )
+    return Command(reply.code, flag=RESPONSE, remark=reply.remark, body=body, header=reply.header)

@@ -1,4 +1,4 @@
-"""The brokers behind a proxy: where topics are, what topics and groups are, and requests to them."""
+"""The brokers behind a proxy: where topics are, what they and groups are, and requests to them."""
 
 from __future__ import annotations
 
@@ -63,15 +63,23 @@ class Brokers:
         calls: asks brokers.
         pool: connections to the name servers.
         nameservers: their addresses, at least one.
+        inner: the address of a broker in the same process, if there is one.
 
     Attributes:
         topics: routes by topic.
     """
 
     def __init__(
-        self, calls: BrokerCalls, pool: Pool, nameservers: Sequence[str], config: ProxyConfig
+        self,
+        calls: BrokerCalls,
+        pool: Pool,
+        nameservers: Sequence[str],
+        config: ProxyConfig,
+        *,
+        inner: str | None = None,
     ) -> None:
         self._calls = calls
+        self._inner = inner
         self._pool = pool
         self._nameservers = NameServers(nameservers)
         self._config = config
@@ -99,6 +107,10 @@ class Brokers:
         return self._calls.call(
             address, header, body=body, deadline=deadline, peer=peer, is_held=is_held
         )
+
+    def is_inner(self, address: str) -> bool:
+        """Whether a broker is in the same process, where calls can be cancelled."""
+        return address == self._inner
 
     def deadline(self) -> Deadline:
         """For a request to a broker that begins now."""

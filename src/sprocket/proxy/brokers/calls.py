@@ -1,7 +1,7 @@
 """Requests to brokers: over connections, or to a broker in the same process without any.
 
-A call is a command at once if nothing has to be waited for, else an awaitable: a send to a broker in
-the same process costs no task.
+A call is a command at once if nothing has to be waited for, else an awaitable: a send to a broker
+in the same process costs no task.
 """
 
 from __future__ import annotations
@@ -100,9 +100,7 @@ class InnerCalls:
     ) -> Command | Awaitable[Command]:
         """See `BrokerCalls`."""
         if address != self._address:
-            return self._others.call(
-                address, header, body=body, deadline=deadline, is_held=is_held
-            )
+            return self._others.call(address, header, body=body, deadline=deadline, is_held=is_held)
         inner = peer if isinstance(peer, InnerPeer) else self._own
         command = Command(
             header.code,

@@ -83,7 +83,7 @@ def read_popped(reply: Command, request: PopMessage, broker: str) -> list[Popped
             lists do not name.
     """
     header = reply.read(PopReply)
-    found = []
+    found: list[PoppedOne] = []
     try:
         starts = read_offsets(header.start_offset_info or "")
         counts = _order_counts(header.order_count_info or "") if request.order else {}
@@ -108,16 +108,18 @@ def _handle(
     broker: str,
 ) -> PopHandle:
     # A message that comes again bears its handle. One of the topic itself may bear an old one.
-    if len(starts) > 1 or next(iter(starts), (NORMAL,))[0] != NORMAL:
-        if (text := message.value(POP_HANDLE)) is not None:
-            handle = PopHandle.parse(text)
-            is_listed = (handle.kind, handle.queue_number) in starts
-            if handle.kind != NORMAL and is_listed and handle.pop_ms == header.pop_time:
-                return handle
+    has_others = len(starts) > 1 or next(iter(starts), (NORMAL,))[0] != NORMAL
+    if has_others and (text := message.value(POP_HANDLE)) is not None:
+        handle = PopHandle.parse(text)
+        is_listed = (handle.kind, handle.queue_number) in starts
+        if handle.kind != NORMAL and is_listed and handle.pop_ms == header.pop_time:
+            return handle
     queue, kind = message.queue.number, kind_of(message.queue.topic)
     start = starts.get((kind, queue)) or starts.get((NORMAL, queue))
     if start is None:
-        raise RemoteProtocolError(f"a pop returned a message of queue {queue}, which it does not list")
+        raise RemoteProtocolError(
+            f"a pop returned a message of queue {queue}, which it does not list"
+        )
     return PopHandle(
         start[0], header.pop_time, header.invisible_time, header.revive_qid, NORMAL, broker, queue,
         message.queue_offset,

@@ -167,9 +167,7 @@ class Presence:
         ]
         await asyncio.gather(*(self._tell(each, bodies, farewells) for each in sorted(addresses)))
 
-    async def _tell(
-        self, address: str, bodies: list[bytes], farewells: list[Unregister]
-    ) -> None:
+    async def _tell(self, address: str, bodies: list[bytes], farewells: list[Unregister]) -> None:
         try:
             for body in bodies:
                 await self._told_one(address, Heartbeat(), body)
@@ -179,9 +177,7 @@ class Presence:
             logger.info("broker %s does not learn of the clients: %s", address, error)
 
     async def _told_one(self, address: str, header: Header, body: bytes) -> None:
-        outcome = self._brokers.call(
-            address, header, body=body, deadline=self._brokers.deadline()
-        )
+        outcome = self._brokers.call(address, header, body=body, deadline=self._brokers.deadline())
         if not isinstance(outcome, Command):
             await outcome
 

@@ -14,7 +14,6 @@ from typing import Protocol
 
 from sprocket.protocol.command import Command
 from sprocket.proxy.messages import rocketmq_pb2 as pb
-from sprocket.proxy.messages.client_settings import CONSUMERS
 from sprocket.proxy.messages.statuses import CallRefused
 from sprocket.remoting.endpoints import EventualResponse
 from sprocket.remoting.inner_peer import InnerPeer
@@ -68,15 +67,13 @@ class ServedClient:
         self.settings = pb.Settings()
         self.changed_ms = 0
         self.stream: CommandStream | None = None
-        self.peer = InnerPeer(
-            address, lambda command: receive(self, command), language=language
-        )
+        self.peer = InnerPeer(address, lambda command: receive(self, command), language=language)
         self.heard = 0.0
 
     @property
     def is_consumer(self) -> bool:
         """Whether it is a member of a consumer group."""
-        return self.settings.client_type in CONSUMERS
+        return bool(self.settings.WhichOneof("pub_sub") == "subscription")
 
     @property
     def group(self) -> str:

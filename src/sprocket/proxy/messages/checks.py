@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from sprocket.base.errors import SubscriptionInvalid
+from sprocket.filter.tags import TagFilter
 from sprocket.message.topic import SYSTEM_PREFIX, SYSTEM_TOPICS, fault_of_group, fault_of_topic
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.messages.statuses import CallRefused
@@ -70,7 +72,7 @@ def has_control(text: str) -> bool:
     return not text.isprintable() and _CONTROL.search(text) is not None
 
 
-def check_word(text: str, code: int, what: str) -> None:
+def check_word(text: str, code: pb.Code, what: str) -> None:
     """Refuses a text of blanks only, or with control characters.
 
     Raises:
@@ -105,3 +107,21 @@ def check_invisible(milliseconds: int, least: int, most: int) -> None:
     if 0 < most < milliseconds:
         text = f"the invisibleTime is too large. max is {most}"
         raise CallRefused(pb.ILLEGAL_INVISIBLE_TIME, text)
+
+
+def check_expression(asked: pb.FilterExpression) -> TagFilter | None:
+    """The tags that an expression names; None for one in SQL, which brokers parse.
+
+    Raises:
+        CallRefused: it is too long, or cannot be parsed.
+    """
+    expression = asked.expression
+    if len(expression) > EXPRESSION_LENGTH_MAX:
+        text = f"an expression has at most {EXPRESSION_LENGTH_MAX} characters"
+        raise CallRefused(pb.ILLEGAL_FILTER_EXPRESSION, text)
+    if asked.type == pb.SQL:
+        return None
+    try:
+        return TagFilter.parse(expression.strip())
+    except SubscriptionInvalid as error:
+        raise CallRefused(pb.ILLEGAL_FILTER_EXPRESSION, error.remark) from None

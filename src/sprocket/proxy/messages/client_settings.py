@@ -100,7 +100,7 @@ def pause_ms(group: GroupConfig, attempts: int) -> int:
     attempts = max(attempts, 0)
     if _is_exponential(group):
         initial_ms, longest_ms, factor = _exponential(group)
-        return min(longest_ms, initial_ms * factor ** min(attempts, 32))
+        return min(longest_ms, initial_ms * int(factor ** min(attempts, 32)))
     pauses = _customized(group)
     return pauses[min(attempts + 2, len(pauses) - 1)]
 

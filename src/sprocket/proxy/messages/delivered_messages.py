@@ -131,7 +131,7 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
-def type_of(properties: dict[str, str]) -> int:
+def type_of(properties: dict[str, str]) -> pb.MessageType:
     """The type of a message by its properties, as RocketMQ's proxy tells it."""
     if properties.get(names.HALF) == "true":
         return pb.TRANSACTION

@@ -33,20 +33,18 @@ def route_queues(
     numbers = {each.broker_name: sorted(each.broker_addrs) for each in route.broker_datas}
     for data in route.queue_datas:
         for number in numbers.get(data.broker_name, ()):
-            broker = pb.Broker(
-                name=data.broker_name, id=min(number, _INT_MAX), endpoints=endpoints
-            )
+            broker = pb.Broker(name=data.broker_name, id=min(number, _INT_MAX), endpoints=endpoints)
             for at, permission in enumerate(_permissions(data)):
                 yield pb.MessageQueue(
                     topic=topic,
                     id=at,
-                    permission=permission,  # type: ignore[arg-type]
+                    permission=permission,
                     broker=broker,
-                    accept_message_types=types,  # type: ignore[arg-type]
+                    accept_message_types=types,
                 )
 
 
-def _permissions(data: QueueData) -> list[int]:
+def _permissions(data: QueueData) -> list[pb.Permission]:
     """The permission of each queue: of a topic with more queues of one kind, those come first."""
     read, write = (max(0, min(count, _QUEUES_MAX)) for count in _counts(data))
     if is_readable(data.perm) and is_writable(data.perm):
@@ -68,9 +66,7 @@ def assignments(
     route: Route, topic: pb.Resource, *, is_fifo: bool, endpoints: pb.Endpoints
 ) -> Iterator[pb.Assignment]:
     """What a member of a group receives from: each broker, or each queue for a group in order."""
-    masters = {
-        each.broker_name for each in route.broker_datas if MASTER in each.broker_addrs
-    }
+    masters = {each.broker_name for each in route.broker_datas if MASTER in each.broker_addrs}
     for data in route.queue_datas:
         if not is_readable(data.perm) or data.read_queue_nums <= 0:
             continue

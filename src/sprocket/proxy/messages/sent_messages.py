@@ -28,7 +28,7 @@ _PRIORITY = "_SYS_MSG_PRIORITY_"
 
 #: What a topic of a type takes; a topic of the type `MIXED` takes all of these.
 _MIXED = (pb.NORMAL, pb.FIFO, pb.DELAY, pb.TRANSACTION)
-_TYPES_OF_TOPICS: dict[str, tuple[int, ...]] = {
+_TYPES_OF_TOPICS: dict[str, tuple[pb.MessageType, ...]] = {
     "NORMAL": (pb.NORMAL,),
     "FIFO": (pb.FIFO,),
     "DELAY": (pb.DELAY,),
@@ -40,7 +40,7 @@ _TYPES_OF_TOPICS: dict[str, tuple[int, ...]] = {
 UNKNOWN_TYPE = "UNSPECIFIED"
 
 
-def types_of_topic(attribute: str) -> tuple[int, ...]:
+def types_of_topic(attribute: str) -> tuple[pb.MessageType, ...]:
     """The types of messages that a topic takes, by its attribute."""
     return _TYPES_OF_TOPICS.get(attribute, (pb.MESSAGE_TYPE_UNSPECIFIED,))
 
@@ -60,7 +60,7 @@ class SentMessage(NamedTuple):
     sys_flag: int
     born_ms: int
     message_id: str
-    type: int
+    type: pb.MessageType
     message_group: str
 
     def header(self, queue: int, broker: str) -> SendMessageV2:
@@ -173,7 +173,7 @@ def _properties_text(message: pb.Message, config: ProxyConfig) -> str:
 
 def _kind_text(
     system: pb.SystemProperties, topic: str, config: ProxyConfig, now_ms: int
-) -> tuple[int, str, str]:
+) -> tuple[pb.MessageType, str, str]:
     """The type of a message, its message group, and the text of the properties that say so.
 
     As in RocketMQ a message is what its properties make it, whatever type it names; only that it
@@ -228,7 +228,7 @@ def _check_after(seconds: int, seconds_max: int) -> str:
     return f"{names.CHECK_IMMUNITY_SECONDS}{NAME_END}{max(seconds, 0)}{PAIR_END}"
 
 
-def check_type(kind: int, attribute: str) -> None:
+def check_type(kind: pb.MessageType, attribute: str) -> None:
     """Refuses a message in a topic that is for messages of another type.
 
     Raises:
@@ -273,7 +273,6 @@ def batch_of(messages: Sequence[SentMessage], queue: int, broker: str) -> tuple[
     return header, batch.encode(parts)
 
 
-def name_of_type(kind: int) -> str:
+def name_of_type(kind: pb.MessageType) -> str:
     """The name of a type of messages."""
-    return pb.MessageType.Name(kind)  # type: ignore[arg-type]
-
+    return str(pb.MessageType.Name(kind))

@@ -27,13 +27,13 @@ class CallRefused(SprocketError):
         code: the code of the reply.
     """
 
-    def __init__(self, code: int, text: str) -> None:
+    def __init__(self, code: pb.Code, text: str) -> None:
         super().__init__(text)
         self.code = code
 
 
 #: The codes of brokers that have one of their own here; all others are internal errors.
-_OF_BROKERS = {
+_OF_BROKERS: dict[int, pb.Code] = {
     0: pb.OK,
     2: pb.TOO_MANY_REQUESTS,
     3: pb.NOT_IMPLEMENTED,
@@ -41,14 +41,14 @@ _OF_BROKERS = {
 }
 
 
-def status(code: int, text: str | None = None) -> pb.Status:
+def status(code: pb.Code, text: str | None = None) -> pb.Status:
     """A status; without a text it says the code's name."""
     return pb.Status(code=code, message=name_of(code) if text is None else text[:_TEXT_MAX])
 
 
-def name_of(code: int) -> str:
+def name_of(code: pb.Code) -> str:
     """The name of a code."""
-    return pb.Code.Name(code)  # type: ignore[arg-type]
+    return str(pb.Code.Name(code))
 
 
 def status_of_error(error: BaseException) -> pb.Status:
@@ -56,7 +56,7 @@ def status_of_error(error: BaseException) -> pb.Status:
     return status(code_of_error(error), _text_of(error))
 
 
-def code_of_error(error: BaseException) -> int:
+def code_of_error(error: BaseException) -> pb.Code:
     """The code that stands for an error."""
     if isinstance(error, CallRefused):
         return error.code
@@ -69,7 +69,7 @@ def code_of_error(error: BaseException) -> int:
     return pb.INTERNAL_SERVER_ERROR
 
 
-def code_of_broker(code: int) -> int:
+def code_of_broker(code: int) -> pb.Code:
     """The code that stands for a broker's response code."""
     return _OF_BROKERS.get(code, pb.INTERNAL_SERVER_ERROR)
 
@@ -80,7 +80,7 @@ def _text_of(error: BaseException) -> str:
     return str(error) if isinstance(error, SprocketError) else "internal error"
 
 
-def status_of_entries(codes: Iterable[int], empty: str) -> pb.Status:
+def status_of_entries(codes: Iterable[pb.Code], empty: str) -> pb.Status:
     """The status of a reply whose entries have their own.
 
     Args:

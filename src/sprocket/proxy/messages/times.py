@@ -1,4 +1,4 @@
-"""Times and durations of the service, which count seconds and nanoseconds, in milliseconds. Pure."""
+"""Times and durations of the service, which have seconds and nanoseconds, in ms. Pure."""
 
 from __future__ import annotations
 

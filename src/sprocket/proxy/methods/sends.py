@@ -2,7 +2,7 @@
 
 A message of a message group goes to the queue of its group, any other to the next queue in turn. A
 send that fails is not repeated here: clients do that, and the broker that failed is avoided then.
-Source: SendMessageActivity, RecallMessageActivity, ProducerProcessor of RocketMQ 5.3 (module proxy).
+Source: SendMessageActivity, RecallMessageActivity, ProducerProcessor of RocketMQ 5.3's proxy.
 """
 
 from __future__ import annotations
@@ -97,9 +97,7 @@ class SendMethods:
             raise CallRefused(pb.BAD_REQUEST, f"at most {_TOGETHER_MAX} messages go together")
         now_ms, in_batch = self._clock.now_ms(), len(given) > 1
         messages = [
-            read_message(
-                each, self._config, address=call.address, now_ms=now_ms, in_batch=in_batch
-            )
+            read_message(each, self._config, address=call.address, now_ms=now_ms, in_batch=in_batch)
             for each in given
         ]
         first = messages[0]
