@@ -10,6 +10,7 @@ async with sprocket.Standalone() as node:
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from sprocket.base.errors import UsageError
+from sprocket.base.errors import ConfigError, UsageError
 from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
 from sprocket.nameserver.config import NameServerConfig
@@ -29,6 +30,8 @@ from sprocket.runtime.clock import SystemClock
 from sprocket.runtime.disk import SystemDisk
 from sprocket.runtime.entropy import SystemEntropy
 from sprocket.store.config import StoreConfig
+
+logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from sprocket.proxy.proxy import Proxy
@@ -44,6 +47,7 @@ class Standalone:
             removed at the end.
         nameserver_port, broker_port: 0 takes free ones.
         grpc_port: of the proxy; 0 takes a free one, None runs none.
+        needs_grpc: whether it fails if the proxy's port is in use; else it runs without a proxy.
         host: address to listen at.
         configs: settings of the parts, at most one for each. For these parts, host and port come
             from the settings, and the arguments above are ignored.
@@ -59,11 +63,13 @@ class Standalone:
         nameserver_port: int = 0,
         broker_port: int = 0,
         grpc_port: int | None = None,
+        needs_grpc: bool = True,
         host: str = "127.0.0.1",
         configs: Iterable[Config] = (),
     ) -> None:
         self.store = None if store is None else os.fspath(store)
         self._is_temporary = store is None
+        self._needs_grpc = needs_grpc
         self._nameserver_config = NameServerConfig(host=host, port=nameserver_port)
         self._broker_config = BrokerConfig(host=host, port=broker_port)
         self._store_config = StoreConfig()
@@ -139,7 +145,7 @@ class Standalone:
                 )
             )
             if self._proxy_config.enabled:
-                self._proxy = await stack.enter_async_context(self._new_proxy(self._broker, tls))
+                await self._start_proxy(self._broker, tls, stack)
             self._stack = stack.pop_all()
         return self
 
@@ -165,6 +171,16 @@ class Standalone:
         if self._broker is None:
             raise UsageError("the node does not run")
         await self._broker.serve()
+
+    async def _start_proxy(self, broker: Broker, tls: TlsConfig, stack: AsyncExitStack) -> None:
+        try:
+            self._proxy = await stack.enter_async_context(self._new_proxy(broker, tls))
+        except ConfigError:
+            raise
+        except UsageError as error:
+            if self._needs_grpc:
+                raise
+            logger.warning("there is no proxy for gRPC clients: %s", error)
 
     def _new_proxy(self, broker: Broker, tls: TlsConfig) -> Proxy:
         from sprocket.proxy.proxy import InnerBroker, Proxy

@@ -74,7 +74,7 @@ class ProxyConfig:
         "Whether a topic takes only messages of its type.",
         rocketmq="enableTopicMessageTypeCheck",
     )
-    producer_attempts: int = setting(
+    producer_attempts_max: int = setting(
         3, "How often producers try to send.", rocketmq="grpcClientProducerMaxAttempts", minimum=1
     )
     producer_pause_ms: int = setting(
@@ -95,7 +95,7 @@ class ProxyConfig:
         rocketmq="grpcClientProducerBackoffMultiplier",
         minimum=1,
     )
-    receive_count: int = setting(
+    receive_count_max: int = setting(
         32,
         "How many messages consumers ask for at once.",
         rocketmq="grpcClientConsumerLongPollingBatchSize",

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import (
-    ConnectFailed,
     ReplyError,
     RouteNotFound,
     SprocketError,
@@ -25,7 +24,9 @@ from sprocket.protocol.requests.topic import TopicConfigOf
 from sprocket.proxy.brokers.calls import BrokerCalls
 from sprocket.proxy.brokers.fresh_values import FreshValues
 from sprocket.proxy.config import ProxyConfig
+from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.messages.sent_messages import UNKNOWN_TYPE
+from sprocket.proxy.messages.statuses import CallRefused
 from sprocket.remoting.alternatives import first_answer
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.transport import Peer
@@ -176,7 +177,7 @@ class Brokers:
         """The address of a broker's master; if it is not known, the topic's route is fetched.
 
         Raises:
-            ConnectFailed: no route has it.
+            CallRefused: no route has it.
             SprocketError: as `topic`.
         """
         found = self._masters.get(broker)
@@ -187,7 +188,7 @@ class Brokers:
             self.topics.age(topic)
             found = (await self.topic(topic)).masters.get(broker)
         if found is None:
-            raise ConnectFailed(f"no route has the address of broker {broker!r}")
+            raise CallRefused(pb.BAD_REQUEST, f"no route has the address of broker {broker!r}")
         return found
 
     def failed(self, topic: str, broker: str) -> None:

@@ -40,12 +40,12 @@ class Receipt(NamedTuple):
         """Parses a receipt handle.
 
         Raises:
-            CallRefused: it is none.
+            CallRefused: it is none; with the code that RocketMQ's proxy has for that.
         """
         try:
             handle = PopHandle.parse(text)
         except UsageError as error:
-            raise CallRefused(pb.INVALID_RECEIPT_HANDLE, str(error)) from None
+            raise CallRefused(pb.INTERNAL_SERVER_ERROR, str(error)) from None
         words = text.split(" ")
         last = words[8] if len(words) > 8 else ""
         is_number = last.isascii() and last.isdecimal() and len(last) < 20

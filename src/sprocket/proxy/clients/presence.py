@@ -13,6 +13,7 @@ from collections.abc import Coroutine, Iterable
 
 from sprocket.base.errors import SprocketError
 from sprocket.filter.tags import TagFilter
+from sprocket.message.topic import fault_of_topic
 from sprocket.protocol.bodies import ConsumerData, HeartbeatBody, ProducerData, SubscriptionData
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.client import Heartbeat, Unregister
@@ -56,6 +57,8 @@ def consumer_of(clients: Iterable[ServedClient], group: str) -> ConsumerData:
     merged: dict[str, SubscriptionData] = {}
     for client in clients:
         for entry in client.settings.subscription.subscriptions:
+            if fault_of_topic(entry.topic.name) is not None:
+                continue
             known = merged.get(entry.topic.name)
             if known is None or known.sub_version < client.changed_ms:
                 merged[entry.topic.name] = subscription_of(entry, client.changed_ms)

@@ -56,7 +56,7 @@ def answered_settings(
 
 def _decide_for_producer(settings: pb.Settings, config: ProxyConfig) -> None:
     policy = settings.backoff_policy
-    policy.max_attempts = config.producer_attempts
+    policy.max_attempts = config.producer_attempts_max
     backoff = policy.exponential_backoff
     backoff.initial.CopyFrom(duration(config.producer_pause_ms))
     backoff.max.CopyFrom(duration(config.producer_pause_ms_max))
@@ -67,7 +67,7 @@ def _decide_for_producer(settings: pb.Settings, config: ProxyConfig) -> None:
 
 def _decide_for_consumer(settings: pb.Settings, config: ProxyConfig, group: GroupConfig) -> None:
     subscription = settings.subscription
-    subscription.receive_batch_size = config.receive_count
+    subscription.receive_batch_size = config.receive_count_max
     subscription.long_polling_timeout.CopyFrom(duration(config.hold_ms_max))
     subscription.fifo = group.consume_message_orderly
     settings.backoff_policy.CopyFrom(retry_policy(group))

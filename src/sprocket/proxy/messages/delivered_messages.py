@@ -56,7 +56,7 @@ def fill_message(
     target.topic.name = message.queue.topic
     users = target.user_properties
     for name, value in properties.items():
-        if name not in _NOT_THE_USERS and name not in (names.SHARDING_KEY, _TRACE_CONTEXT):
+        if name not in _NOT_THE_USERS:
             users[name] = value
     system = target.system_properties
     _fill_body(target, system, message, opening)

@@ -47,8 +47,8 @@ class TransactionId(NamedTuple):
             broker, log_offset, queue_offset = words
             return cls(broker, _number(log_offset), _number(queue_offset))
         except ValueError:
-            wrong = f"no transaction id: {text[:100]!r}"
-            raise CallRefused(pb.INVALID_TRANSACTION_ID, wrong) from None
+            wrong = f"cannot found transaction data of {text[:100]!r}"
+            raise CallRefused(pb.INTERNAL_SERVER_ERROR, wrong) from None
 
 
 def _number(text: str) -> int:

@@ -35,7 +35,7 @@ def read(kind: type[M], data: bytes) -> M:
     try:
         return kind.FromString(data)
     except DecodeError:
-        raise GrpcError(GrpcStatus.INTERNAL, "invalid protobuf byte sequence") from None
+        raise GrpcError(GrpcStatus.UNKNOWN, "invalid protobuf byte sequence") from None
 
 
 def status_of(call: GrpcCall, error: Exception) -> pb.Status:

@@ -108,6 +108,9 @@ class TelemetryMethods:
         if size > _SETTINGS_BYTES_MAX:
             raise CallRefused(pb.BAD_REQUEST, f"settings have at most {_SETTINGS_BYTES_MAX} bytes")
         kind = given.WhichOneof("pub_sub")
+        if given.client_type not in (pb.PRODUCER, *CONSUMERS):
+            name = pb.ClientType.Name(given.client_type)
+            raise CallRefused(pb.UNRECOGNIZED_CLIENT_TYPE, name)
         if kind == "publishing":
             if len(given.publishing.topics) > _TOPICS_MAX:
                 raise CallRefused(pb.BAD_REQUEST, f"a client has at most {_TOPICS_MAX} topics")
@@ -118,7 +121,6 @@ class TelemetryMethods:
             if len(given.subscription.subscriptions) > _TOPICS_MAX:
                 raise CallRefused(pb.BAD_REQUEST, f"a client has at most {_TOPICS_MAX} topics")
             for entry in given.subscription.subscriptions:
-                checks.topic_name(entry.topic)
                 checks.check_expression(entry.expression)
         else:
             text = "there is no publishing or subscription data in settings"
@@ -128,23 +130,16 @@ class TelemetryMethods:
         """Shows that a client lives.
 
         Raises:
-            CallRefused: it has sent no settings, or is of a kind that the proxy does not know.
+            CallRefused: it has sent no settings.
         """
         client = self._clients.find(id_in(call.metadata))
         if client is None:
             raise CallRefused(pb.UNRECOGNIZED_CLIENT_TYPE, _NO_SETTINGS)
-        self._check_kind(client)
         if client.is_consumer:
             checks.group_name(request.group)
         self._clients.heard(client)
         self._presence.announce(client)
         return pb.HeartbeatResponse(status=status(pb.OK))
-
-    def _check_kind(self, client: ServedClient) -> None:
-        kind = client.settings.client_type
-        if kind != pb.PRODUCER and kind not in CONSUMERS:
-            name = pb.ClientType.Name(kind)
-            raise CallRefused(pb.UNRECOGNIZED_CLIENT_TYPE, name)
 
     def terminate(
         self, call: GrpcCall, request: pb.NotifyClientTerminationRequest
