@@ -48,7 +48,8 @@ from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
 
-_SERVICE = "/apache.rocketmq.v2.MessagingService/"
+#: The path of the service; behind it stands the name of the method.
+SERVICE = "/apache.rocketmq.v2.MessagingService/"
 #: How long messages may take to be given back at the end, s.
 _GIVE_BACK_SECONDS = 3.0
 #: Requests of one connection to a broker that may wait: receives wait there.
@@ -77,6 +78,9 @@ class Proxy:
         tls: whether and how it speaks TLS.
         own_id: how brokers elsewhere know the proxy; drawn if it is empty.
         is_shared: whether other processes listen at the same port.
+
+    Attributes:
+        methods: what clients may call, by path; while it serves.
 
     Raises:
         ConfigError: a setting is invalid.
@@ -169,8 +173,9 @@ class Proxy:
         self._receives = ReceiveMethods(
             brokers, clients, receipts, self._renewals, config, clock=clock
         )
+        self.methods = self._methods(receipts)
         self._server = GrpcServer(
-            self._methods(receipts),
+            self.methods,
             host=config.host,
             port=config.port,
             limits=GrpcLimits(message_bytes_max=config.request_bytes_max),
@@ -200,13 +205,13 @@ class Proxy:
             "ForwardMessageToDeadLetterQueue": acks.forward,
         }
         methods: dict[str, Method] = {
-            f"{_SERVICE}{name}": unary(
+            f"{SERVICE}{name}": unary(
                 getattr(pb, f"{name}Request"), getattr(pb, f"{name}Response"), answer
             )
             for name, answer in unaries.items()
         }
-        methods[f"{_SERVICE}ReceiveMessage"] = Streaming(self._receives.receive)
-        methods[f"{_SERVICE}Telemetry"] = Streaming(telemetry.telemetry)
+        methods[f"{SERVICE}ReceiveMessage"] = Streaming(self._receives.receive)
+        methods[f"{SERVICE}Telemetry"] = Streaming(telemetry.telemetry)
         return methods
 
     def _asked_by_broker(self, command: Command, peer: Peer) -> EventualResponse:

@@ -60,6 +60,12 @@ class TelemetryMethods:
         """
         client: ServedClient | None = None
         try:
+            id_in(call.metadata)
+        except CallRefused as error:
+            made = pb.TelemetryCommand(status=status(error.code, str(error)))
+            call.send(made.SerializeToString())
+            return
+        try:
             while (data := await call.receive()) is not None:
                 command = read(pb.TelemetryCommand, data)
                 kind = command.WhichOneof("command")
@@ -86,9 +92,6 @@ class TelemetryMethods:
                 topic = entries[0].topic.name if entries else None
                 group = await self._group(client.group, topic)
         except SprocketError as error:
-            if isinstance(error, CallRefused) and error.code == pb.CLIENT_ID_REQUIRED:
-                made = pb.TelemetryCommand(status=status(error.code, str(error)))
-                call.send(made.SerializeToString())
             raise _ending(error) from error
         answer = pb.TelemetryCommand(
             status=status(pb.OK), settings=answered_settings(given, self._config, group)
