@@ -38,6 +38,8 @@
     ├── LogsDiffer            a copy has what its master has not (replication.slave_forms)
     ├── ProcessLost           a filter's process ended (filterserver.process)
     ├── NotConfined           a filter's process cannot be shut in (filterserver.process)
+    ├── CallRefused           a proxy refuses a call (proxy.messages.statuses)
+    ├── GrpcError             ends a gRPC call with a status (proxy.http2.status)
     ├── ReadFailed            Spark: messages to read are gone (spark.options.loss)
     ├── WriteFailed           Spark: messages could not be written (spark.writing.send)
     ├── StreamFailed          Spark: a streaming query failed (spark.pipelines.parts.streams)
