@@ -84,7 +84,10 @@ def test_a_port_that_is_in_use_counts_only_if_it_was_asked_for(tmp_path: Path) -
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = subprocess.run(
-            [sys.executable, "-m", "sprocket", *words, str(tmp_path / "a"), "--grpc-port", str(port)],
+            [
+                sys.executable, "-m", "sprocket", *words, str(tmp_path / "a"),
+                "--grpc-port", str(port),
+            ],
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
         assert done.returncode == 2

@@ -20,7 +20,7 @@ from sprocket.protocol.requests.group import CreateGroup
 from sprocket.protocol.requests.offset import MaxOffset, OffsetReply
 from sprocket.protocol.requests.topic import CreateTopic
 from sprocket.proxy.config import ProxyConfig
-from sprocket.proxy.http2.calls import Streaming, Unary
+from sprocket.proxy.http2.call_form import Streaming, Unary
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.proxy import SERVICE, InnerBroker, Proxy
 from sprocket.remoting.pool import Pool
@@ -122,9 +122,7 @@ class Client:
     ) -> asyncio.Future[Received]:
         """A receive under way."""
         request = receive_request(topic=topic, **more)
-        call: Any = FakeCall(
-            self.metadata, Deadline.after(seconds), [request.SerializeToString()]
-        )
+        call: Any = FakeCall(self.metadata, Deadline.after(seconds), [request.SerializeToString()])
         method = self.proxy.methods[f"{SERVICE}ReceiveMessage"]
         assert isinstance(method, Streaming)
 

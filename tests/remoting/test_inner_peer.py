@@ -18,7 +18,7 @@ def test_requests_to_it_are_calls() -> None:
         await asyncio.sleep(1)
         return Reply(body=[b"a", b"b"])
 
-    def receive(command: Command) -> Reply | None | object:
+    def receive(command: Command) -> Reply | object | None:
         seen.append(command)
         return None if command.is_oneway else later()
 

@@ -21,14 +21,14 @@ from sprocket.base.ports import Clock, Entropy
 from sprocket.protocol.command import Command
 from sprocket.proxy.brokers.brokers import Brokers
 from sprocket.proxy.brokers.calls import AnswerFirst, BrokerCalls, InnerCalls, PoolCalls
-from sprocket.proxy.brokers.popped_replies import Receipt
+from sprocket.proxy.brokers.popped_replies import ReceiptHandle
 from sprocket.proxy.brokers.receipts import Receipts
 from sprocket.proxy.clients.commands import ClientCommands
 from sprocket.proxy.clients.presence import Presence
 from sprocket.proxy.clients.renewals import Renewals
 from sprocket.proxy.clients.served_clients import ServedClient, ServedClients
 from sprocket.proxy.config import ProxyConfig
-from sprocket.proxy.http2.calls import Method, Streaming
+from sprocket.proxy.http2.call_form import Method, Streaming
 from sprocket.proxy.http2.limits import GrpcLimits
 from sprocket.proxy.http2.server import GrpcServer
 from sprocket.proxy.messages import rocketmq_pb2 as pb
@@ -166,7 +166,7 @@ class Proxy:
         self._presence = Presence(brokers, clients, self._own_id, inner=inner)
 
         async def change(group: str, topic: str, handle: str, milliseconds: int) -> str:
-            changed = await receipts.hide(group, topic, Receipt.parse(handle), milliseconds)
+            changed = await receipts.hide(group, topic, ReceiptHandle.parse(handle), milliseconds)
             return changed.encode()
 
         self._renewals = Renewals(config, clock, change=change, group_of=brokers.group)

@@ -15,7 +15,7 @@ from sprocket.message.properties import encode
 from sprocket.message.record import Draft, Encoder, topic_part
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.pop import InvisibleReply, PopMessage, PopReply
-from sprocket.proxy.brokers.popped_replies import Receipt, read_popped
+from sprocket.proxy.brokers.popped_replies import ReceiptHandle, read_popped
 from sprocket.proxy.messages.statuses import CallRefused
 
 NUMBERS = st.integers(0, (1 << 62))
@@ -23,29 +23,29 @@ NUMBERS = st.integers(0, (1 << 62))
 
 @given(NUMBERS, NUMBERS, NUMBERS, st.sampled_from("012"), NUMBERS)
 def test_a_receipt_comes_back(start: int, pop: int, revive: int, kind: str, log: int) -> None:
-    made = Receipt(PopHandle(start, pop, 30_000, revive, kind, "broker-a", 3, 5), log)
-    assert Receipt.parse(made.encode()) == made
+    made = ReceiptHandle(PopHandle(start, pop, 30_000, revive, kind, "broker-a", 3, 5), log)
+    assert ReceiptHandle.parse(made.encode()) == made
 
 
 def test_a_handle_of_a_remoting_client_is_a_receipt_without_a_place() -> None:
     handle = PopHandle(1, 2, 3, 4, "1", "b", 5, 6)
-    receipt = Receipt.parse(handle.encode())
+    receipt = ReceiptHandle.parse(handle.encode())
     assert (receipt.handle, receipt.log_offset) == (handle, -1)
     assert receipt.topic("t", "g") == "%RETRY%g_t"
-    assert Receipt.parse(f"{handle.encode()} -7").log_offset == -1
+    assert ReceiptHandle.parse(f"{handle.encode()} -7").log_offset == -1
 
 
 @pytest.mark.parametrize("text", ["", "x", "1 2 3", "1 2 3 4 9 b 5 6", "9" * 5000])
 def test_what_is_no_receipt_is_refused(text: str) -> None:
     with pytest.raises(CallRefused):
-        Receipt.parse(text)
+        ReceiptHandle.parse(text)
 
 
 def test_a_changed_receipt_has_a_check_point_of_its_own() -> None:
     reply = InvisibleReply(pop_time=100, invisible_time=50, revive_qid=2)
-    receipt = Receipt(PopHandle(1, 2, 3, 4, "0", "b", 5, 6), 7)
-    assert receipt.changed(reply) == Receipt(PopHandle(6, 100, 50, 2, "0", "b", 5, 6), 7)
-    in_order = Receipt(PopHandle(1, 2, 3, 999, "0", "b", 5, 6), 7)
+    receipt = ReceiptHandle(PopHandle(1, 2, 3, 4, "0", "b", 5, 6), 7)
+    assert receipt.changed(reply) == ReceiptHandle(PopHandle(6, 100, 50, 2, "0", "b", 5, 6), 7)
+    in_order = ReceiptHandle(PopHandle(1, 2, 3, 999, "0", "b", 5, 6), 7)
     assert in_order.changed(reply).handle.start_offset == 1
 
 
@@ -96,9 +96,7 @@ def test_a_message_that_comes_again_bears_its_handle() -> None:
 
 def test_pops_in_order_say_how_often() -> None:
     found = read_popped(
-        reply(
-            record(5) + record(6), start_offset_info="0 0 5", order_count_info="0 qo0%6 4;0 0 1"
-        ),
+        reply(record(5) + record(6), start_offset_info="0 0 5", order_count_info="0 qo0%6 4;0 0 1"),
         asked(order=True),
         "b",
     )

@@ -10,7 +10,8 @@ from sprocket.proxy.messages.statuses import CallRefused
 
 
 @pytest.mark.parametrize(
-    "name", ["", " ", "a b", "ä", "a" * 128, "TBW102", "rmq_sys_x", "SCHEDULE_TOPIC_XXXX", "x" * 10**6]
+    "name",
+    ["", " ", "a b", "ä", "a" * 128, "TBW102", "rmq_sys_x", "SCHEDULE_TOPIC_XXXX", "x" * 10**6],
 )
 def test_what_is_no_topic_of_users_is_refused(name: str) -> None:
     with pytest.raises(CallRefused) as caught:

@@ -8,7 +8,6 @@ import pytest
 
 from sprocket.protocol.bodies import GroupConfig
 from sprocket.proxy.config import ProxyConfig
-from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.messages.client_settings import (
     answered_settings,
     attempts_max,

@@ -13,10 +13,8 @@ HERE = pb.Endpoints(scheme=pb.IPv4, addresses=[pb.Address(host="10.0.0.1", port=
 
 
 def route(read: int, write: int, permission: int = 6, numbers: tuple[int, ...] = (0,)) -> Route:
-    data = QueueData(
-        broker_name="a", perm=permission, read_queue_nums=read, write_queue_nums=write
-    )
-    addresses = {number: "10.0.0.2:10911" for number in numbers}
+    data = QueueData(broker_name="a", perm=permission, read_queue_nums=read, write_queue_nums=write)
+    addresses = dict.fromkeys(numbers, "10.0.0.2:10911")
     return Route(
         broker_datas=[BrokerData(broker_name="a", broker_addrs=addresses)], queue_datas=[data]
     )

@@ -60,7 +60,10 @@ def test_a_message_without_a_host_was_born_where_it_comes_from() -> None:
         ({"delivery_timestamp": timestamp(NOW + 5)}, pb.DELAY, {"TIMER_DELIVER_MS": str(NOW + 5)}),
         ({"priority": 3}, pb.PRIORITY, {"_SYS_MSG_PRIORITY_": "3"}),
         (
-            {"message_type": pb.TRANSACTION, "orphaned_transaction_recovery_duration": duration(9000)},
+            {
+                "message_type": pb.TRANSACTION,
+                "orphaned_transaction_recovery_duration": duration(9000),
+            },
             pb.TRANSACTION,
             {"TRAN_MSG": "true", "PGROUP": "orders", "CHECK_IMMUNITY_TIME_IN_SECONDS": "9"},
         ),

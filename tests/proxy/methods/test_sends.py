@@ -26,7 +26,11 @@ def test_a_message_is_stored_as_it_was_sent(inner: bool) -> None:
         (got,) = (await client.receive()).messages
         system = got.system_properties
         assert (got.body, dict(got.user_properties)) == (b"hello", {"colour": "blue"})
-        assert (system.tag, list(system.keys), system.message_id) == ("paid", ["k1", "k2"], "01ABCD")
+        assert (system.tag, list(system.keys), system.message_id) == (
+            "paid",
+            ["k1", "k2"],
+            "01ABCD",
+        )
         assert (system.born_timestamp.seconds, system.born_host) == (1_000_000, "laptop")
         assert (system.message_type, system.delivery_attempt) == (pb.NORMAL, 1)
 
