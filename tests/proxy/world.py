@@ -121,16 +121,24 @@ class Client:
         self, *, seconds: float = 60, topic: str = TOPIC, **more: Any
     ) -> asyncio.Future[Received]:
         """A receive under way."""
-        request = receive_request(topic=topic, **more)
-        call: Any = FakeCall(self.metadata, Deadline.after(seconds), [request.SerializeToString()])
-        method = self.proxy.methods[f"{SERVICE}ReceiveMessage"]
-        assert isinstance(method, Streaming)
+        call = self.receive_call(seconds=seconds, topic=topic, **more)
 
         async def received() -> Received:
-            await method.answer(call)
+            await self.run_receive(call)
             return Received([pb.ReceiveMessageResponse.FromString(each) for each in call.sent])
 
         return asyncio.ensure_future(received())
+
+    def receive_call(self, *, seconds: float = 60, **more: Any) -> FakeCall:
+        """The call of a receive."""
+        request = receive_request(**more)
+        return FakeCall(self.metadata, Deadline.after(seconds), [request.SerializeToString()])
+
+    async def run_receive(self, call: Any) -> None:
+        """Has the method answer."""
+        method = self.proxy.methods[f"{SERVICE}ReceiveMessage"]
+        assert isinstance(method, Streaming)
+        await method.answer(call)
 
     async def receive(self, **more: Any) -> Received:
         return await self.receiving(**more)

@@ -135,6 +135,17 @@ def test_wrong_receives_are_refused(asked: dict[str, object], code: int) -> None
     play(test)
 
 
+def test_a_client_without_an_id_hears_so_and_no_more() -> None:
+    async def test(world: World, client: Client) -> None:
+        del client.metadata["x-mq-client-id"]
+        call = client.receive_call()
+        await client.run_receive(call)
+        (part,) = call.sent
+        assert pb.ReceiveMessageResponse.FromString(part).status.code == 40017
+
+    play(test)
+
+
 def test_an_old_client_hears_of_a_short_time_in_the_old_way() -> None:
     async def test(world: World, client: Client) -> None:
         await world.make_topic()

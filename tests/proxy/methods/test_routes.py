@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sprocket.broker.config import BrokerConfig
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from tests.proxy.world import GROUP, Client, World, play
 
@@ -42,6 +43,15 @@ def test_a_client_that_does_not_say_its_address_gets_the_one_that_it_called() ->
         (address,) = queue.broker.endpoints.addresses
         assert (address.host, address.port) == ("proxy.example", 8081)
 
+        for authority, scheme, host in (
+            ("10.0.0.1:8081", pb.IPv4, "10.0.0.1"),
+            ("[::1]:8081", pb.IPv6, "::1"),
+        ):
+            client.metadata[":authority"] = authority
+            (queue,) = (await route(client, endpoints=None)).message_queues
+            found = queue.broker.endpoints
+            assert (found.scheme, found.addresses[0].host) == (scheme, host)
+
     play(test)
 
 
@@ -53,7 +63,7 @@ def test_a_route_says_what_a_topic_takes() -> None:
         found = (await route(client, "mixed")).message_queues[0].accept_message_types
         assert list(found) == [1, 2, 3, 4]
 
-    play(test)
+    play(test, broker=BrokerConfig(mixed_message_type=True))
 
 
 def test_a_topic_that_is_not_there_is_not_made() -> None:

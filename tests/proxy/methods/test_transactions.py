@@ -57,6 +57,7 @@ def test_a_commit_delivers_and_a_rollback_does_not(inner: bool) -> None:
         assert got.bodies == [b"1"]
         assert got.messages[0].system_properties.message_type == pb.TRANSACTION
         assert await end(client, second, pb.COMMIT) == 50001
+        assert await end(client, first, pb.ROLLBACK) == 50001
         assert (await client.receive(hold=5)).messages == []
 
     play(test, inner=inner)

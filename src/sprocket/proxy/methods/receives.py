@@ -98,6 +98,10 @@ class ReceiveMethods:
         request = read(pb.ReceiveMessageRequest, data)
         try:
             id_in(call.metadata)
+        except CallRefused as error:
+            self._send_status(call, status_of(call, error))
+            return
+        try:
             found = await self._received(call, request)
         except Exception as error:  # every error becomes a status
             self._send_status(call, status_of(call, error))
