@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from sprocket.base.errors import ConfigError
@@ -44,7 +46,13 @@ def test_a_proxy_that_stops_gives_back_what_its_clients_had_in_hand() -> None:
             await client.connect(consumer_settings())
             await client.send(message())
             assert (await client.receive(renew=True)).bodies == [b"hello"]
-            client.disconnect()
+            waiting = client.receiving(hold=20)
+            await asyncio.sleep(1)
+            began = asyncio.get_running_loop().time()
+        assert (await waiting).code == 40401
+        assert client.task is not None
+        await client.task
+        assert asyncio.get_running_loop().time() - began < 2
         async with proxy_before(cluster, ProxyConfig(port=8082)) as world:
             assert (await Client(world.proxy).receive(hold=20)).bodies == [b"hello"]
 

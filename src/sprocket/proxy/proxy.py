@@ -189,7 +189,7 @@ class Proxy:
         acks = AckMethods(receipts, self._renewals, config)
         routes = RouteMethods(brokers)
         transactions = TransactionMethods(brokers, config)
-        telemetry = TelemetryMethods(
+        self._telemetry = telemetry = TelemetryMethods(
             brokers, clients, self._presence, self._commands, config, clock=self._clock
         )
         unaries: dict[str, Answer] = {
@@ -234,6 +234,8 @@ class Proxy:
     ) -> None:
         """Lets calls end, gives back what clients had in hand, and closes."""
         async with self._exit:
+            self._receives.stop()
+            self._telemetry.stop()
             await self._server.drain(Deadline.after_ms(self._config.drain_ms))
             for task in self._tasks:
                 task.cancel()
