@@ -2,7 +2,8 @@
 //
 //	grpcload -endpoint 127.0.0.1:8081 -mode send -topic T -total 10000 -flight 64 -size 128
 //
-// Modes: send (one message a call) and receive (batches of 32, then their acknowledgement). It
+// Modes: send (one message a call) and receive (batches of 32, then their acknowledgement; each caller
+// receives once at least). It
 // prints one line of JSON: calls or messages, seconds, quantiles of the latency in ms.
 package main
 
@@ -141,7 +142,7 @@ func (s *shared) send() {
 func (s *shared) receive() {
 	var took []time.Duration
 	defer func() { s.note(took) }()
-	for s.done.Load() < int64(*total) {
+	for first := true; first || s.done.Load() < int64(*total); first = false {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(s.ctx, 15*time.Second)
 		stream, err := s.client.ReceiveMessage(ctx, &pb.ReceiveMessageRequest{
