@@ -77,6 +77,9 @@ func main() {
 	seconds := time.Since(began).Seconds()
 	sort.Slice(s.took, func(a, b int) bool { return s.took[a] < s.took[b] })
 	at := func(share float64) float64 {
+		if len(s.took) == 0 {
+			return 0
+		}
 		return float64(s.took[int(share*float64(len(s.took)-1))]) / 1e6
 	}
 	json.NewEncoder(os.Stdout).Encode(map[string]any{
