@@ -149,10 +149,10 @@ func (s *shared) receive() {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(s.ctx, 15*time.Second)
 		stream, err := s.client.ReceiveMessage(ctx, &pb.ReceiveMessageRequest{
-			Group: &pb.Resource{Name: *group},
-			MessageQueue: &pb.MessageQueue{Topic: &pb.Resource{Name: *topic}, Id: -1},
+			Group:            &pb.Resource{Name: *group},
+			MessageQueue:     &pb.MessageQueue{Topic: &pb.Resource{Name: *topic}, Id: -1},
 			FilterExpression: &pb.FilterExpression{Type: pb.FilterType_TAG, Expression: "*"},
-			BatchSize: 32, InvisibleDuration: durationpb.New(60 * time.Second),
+			BatchSize:        32, InvisibleDuration: durationpb.New(60 * time.Second),
 			LongPollingTimeout: durationpb.New(5 * time.Second)})
 		if err != nil {
 			log.Fatal(err)

@@ -30,7 +30,7 @@ from sprocket.proxy.messages.statuses import (
 from sprocket.proxy.messages.times import ms_of
 
 #: Entries of one request at most.
-_ENTRIES_MAX = 4096
+_ENTRIES_MAX = 512
 #: Messages so far behind the first of their check point are acknowledged by themselves.
 _BITS_MAX = 1024
 
