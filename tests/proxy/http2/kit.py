@@ -165,6 +165,7 @@ class Client(asyncio.Protocol):
         self.goaways: list[int] = []
         self.pings = 0
         self.is_lost = False
+        self._rest = b""
         self._changed = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -174,15 +175,22 @@ class Client(asyncio.Protocol):
         self.flush()
 
     def data_received(self, data: bytes) -> None:
-        for event in self.h2.receive_data(data):
-            self._take(event)
+        self._rest += data
+        while len(self._rest) >= wire.HEAD_BYTES:
+            high, low, kind, _, _ = wire.HEAD.unpack_from(self._rest)
+            end = wire.HEAD_BYTES + (high << 8 | low)
+            if len(self._rest) < end:
+                break
+            frame, self._rest = self._rest[:end], self._rest[end:]
+            if kind == wire.GOAWAY:  # h2 takes nothing after it, not even the replies that follow
+                self.goaways.append(wire.number_in(frame, 13))
+                continue
+            for event in self.h2.receive_data(frame):
+                self._take(event)
         self.flush()
         self._changed.set()
 
     def _take(self, event: Any) -> None:
-        if isinstance(event, h2.events.ConnectionTerminated):
-            self.goaways.append(int(event.error_code))
-            return
         if isinstance(event, h2.events.PingReceived):
             self.pings += 1
         number = getattr(event, "stream_id", None)
