@@ -12,13 +12,10 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
-from rich.console import Console
-
-from bench.brokers import Node, both, create_topic, sprocket_node
-from bench.figures import CPU, RATE, Figure, Report, Sample, cpu_seconds, interleave, resident_mib
+from bench.brokers import Node, create_topic
+from bench.figures import Figure, cpu_seconds
 from bench.load import drive, frame
 from bench.send import messages
 
@@ -42,7 +39,9 @@ def pop_fields(
     }  # fmt: skip
 
 
-def acks_of(fields: dict[str, str], topic: str, group: str, broker: str) -> Iterator[dict[str, str]]:
+def acks_of(
+    fields: dict[str, str], topic: str, group: str, broker: str
+) -> Iterator[dict[str, str]]:
     """Header fields of the acknowledgements (200051) of all messages in the reply to a pop."""
     starts = {}
     for part in fields["startOffsetInfo"].split(";"):
