@@ -17,6 +17,7 @@ from bench import (
     filters,
     footprint,
     hostile,
+    pop,
     pull,
     rebalance,
     replicas,
@@ -32,6 +33,7 @@ from bench.spark import compare
 BENCHES = {
     "send": send,
     "pull": pull,
+    "pop": pop,
     "footprint": footprint,
     "clients": clients,
     "consume": consume,

@@ -23,11 +23,12 @@ from sprocket.base.errors import (
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import FAQ, Endpoints
 from sprocket.broker.pop.access import PopAccess
+from sprocket.broker.pop.changed_handles import ChangedHandles
 from sprocket.broker.pop.held import HeldPops
-from sprocket.broker.pop.journal import PopJournal
+from sprocket.broker.pop.journal import OrderRow, PopJournal
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.tables.offsets import ConsumerOffsets
-from sprocket.broker.tables.pop_orders import OrderTable
+from sprocket.broker.tables.pop_orders import OrderedPop, OrderTable
 from sprocket.broker.tables.topics import Topics
 from sprocket.message.pop_handle import ORDER_QUEUE, PopHandle, topic_of
 from sprocket.message.topic import popped_topic
@@ -70,6 +71,7 @@ class AckRequests:
         self._topics = topics
         self._held = held
         self._clock = clock
+        self._changed = ChangedHandles()
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
@@ -90,11 +92,10 @@ class AckRequests:
             DiskFull, StoreError: its record cannot be stored.
         """
         header = command.read(AckMessage)
-        self._check_place(header, peer)
-        handle = self._handle(header)
+        handle = self.checked(header, peer)
         if handle.is_in_order:
             place = (header.consumer_group, header.topic, handle.queue_number)
-            return self._in_order(lambda: self._ack_in_order(place, handle.pop_ms, [header.offset]))
+            return self._in_order(lambda: self.ack_in_order(place, handle.pop_ms, [header.offset]))
         record = self._record(header, handle)
         appended = self._journal.acknowledge(record, handle.revive_queue, due_ms=handle.due_ms)
         return self._acknowledgement.without_header(appended)
@@ -109,6 +110,28 @@ class AckRequests:
             start_offset=handle.start_offset,
             topic=header.topic,
         )
+
+    def checked(
+        self, header: AckMessage | ChangeInvisible, peer: Peer, handle: PopHandle | None = None
+    ) -> PopHandle:
+        """The handle of a request, which may be acknowledged or changed; the newest one for a
+        handle that was used for a change before.
+
+        Args:
+            handle: the same, if it is parsed already.
+
+        Raises:
+            TopicNotFound, IllegalMessage, ReplyError, UsageError: see `ack`.
+        """
+        self._check_place(header, peer)
+        if handle is None:
+            handle = PopHandle.parse(header.extra_info)
+        group, topic = header.consumer_group, header.topic
+        self._check_handle(group, topic, header.queue_id, handle)
+        if self._changed:
+            place = handle._replace(queue_number=header.queue_id, offset=header.offset)
+            return self._changed.newest(group, topic, place)
+        return handle
 
     def _check_place(self, header: AckMessage | ChangeInvisible, peer: Peer) -> None:
         topic = self._topics.get(header.topic)
@@ -127,13 +150,8 @@ class AckRequests:
                 f"commit:{header.offset}, store:{low}~{high}"
             )
 
-    def _handle(self, header: AckMessage | ChangeInvisible) -> PopHandle:
-        handle = PopHandle.parse(header.extra_info)
-        self._check_handle(header.consumer_group, header.topic, header.queue_id, handle)
-        return handle
-
     def _check_handle(self, group: str, topic: str, number: int, handle: PopHandle) -> None:
-        if not handle.is_in_order and handle.revive_queue not in self._journal.queues():
+        if not handle.is_in_order and not self._journal.has_queue(handle.revive_queue):
             raise UsageError(f"there is no revive queue {handle.revive_queue}")
         if handle.pop_ms <= self._offsets.popped.void_ms(group, topic, number):
             raise _gone(f"the handle is void: {group} was reset in {topic} after it popped")
@@ -157,7 +175,7 @@ class AckRequests:
         return await answer if isinstance(answer, Awaitable) else answer
 
     # An acknowledgement that is repeated, since its reply was lost, is as good as the first.
-    def _ack_in_order(
+    def ack_in_order(
         self, place: tuple[str, str, int], pop_ms: int, offsets: Sequence[int]
     ) -> Appended | None:
         """Acknowledges messages of one pop; returns what was stored last, if anything was.
@@ -173,10 +191,34 @@ class AckRequests:
         row = self._orders.acknowledged(group, topic, number, offsets, pop_ms)
         if row is None:
             raise _gone(f"the handle is void: {group} popped {topic} {number} again")
-        appended = self._journal.keep_order(group, topic, number, row)
-        self._offsets.pop_from(group, topic, queue_number=number, offset=row.next_offset())
-        self._held.wake(topic, group, number)
+        return self.keep_rows([OrderRow(group, topic, number, row)])
+
+    def keep_rows(self, rows: Sequence[OrderRow]) -> Appended:
+        """Writes rows of pops in order of which more is done, and moves their groups' offsets.
+
+        Raises:
+            ReplyError, DiskFull, StoreError: they cannot be stored; nothing has changed.
+        """
+        appended = self._journal.keep_orders(rows)
+        for group, topic, number, row in rows:
+            if row is not None:
+                following = row.next_offset()
+                self._offsets.pop_from(group, topic, queue_number=number, offset=following)
+            self._held.wake(topic, group, number)
         return appended
+
+    def row_of_those(
+        self, place: tuple[str, str, int], pop_ms: int, offsets: Sequence[int]
+    ) -> OrderedPop | None:
+        """The row of a pop in order when messages are done; None if one of them is none of its."""
+        found = self._orders.find(*place)
+        if found is None or found.pop_ms != pop_ms:
+            return None
+        if min(offsets) < (self._offsets.committed(*place) or 0):
+            return None
+        if not set(offsets) <= set(found.offsets()):
+            return None
+        return self._orders.acknowledged(*place, offsets, pop_ms)
 
     async def ack_all(self, command: Command, peer: Peer) -> Reply:
         """Acknowledges several messages. Those that are gone are passed over, as in Java.
@@ -196,7 +238,8 @@ class AckRequests:
         for item in body.acks:
             for offsets, handle in self._items(item, body.broker_name or self._journal.broker):
                 if not handle.is_in_order:
-                    end = self._ack_item(item, handle, offsets)
+                    for some, its in self._newest_of(item, handle, offsets):
+                        end = self._ack_item(item, its, some)
                     continue
                 if not self._journal.has_orders:
                     await self._journal.begin_orders()
@@ -223,6 +266,20 @@ class AckRequests:
                 return  # it is void
             yield offsets, handle
 
+    def _newest_of(
+        self, item: AckItem, handle: PopHandle, offsets: list[int]
+    ) -> list[tuple[list[int], PopHandle]]:
+        """The offsets of an item by the handle that counts now."""
+        if not self._changed:
+            return [(offsets, handle)]
+        group = item.consumer_group or ""
+        topic = topic_of(item.topic or "", group, handle.kind)
+        found: dict[PopHandle, list[int]] = {}
+        for offset in offsets:
+            newest = self._changed.newest(group, topic, handle._replace(offset=offset))
+            found.setdefault(newest._replace(offset=0), []).append(offset)
+        return [(some, its) for its, some in found.items()]
+
     def _ack_item(self, item: AckItem, handle: PopHandle, offsets: list[int]) -> int:
         group = item.consumer_group or ""
         record = AckRecord(
@@ -241,7 +298,7 @@ class AckRequests:
     def _ack_item_in_order(self, item: AckItem, handle: PopHandle, offsets: list[int]) -> int:
         place = (item.consumer_group or "", item.topic or "", handle.queue_number)
         try:
-            appended = self._ack_in_order(place, handle.pop_ms, offsets)
+            appended = self.ack_in_order(place, handle.pop_ms, offsets)
         except ReplyError:
             return 0
         return 0 if appended is None else appended.end
@@ -258,8 +315,7 @@ class AckRequests:
         """
         header = command.read(ChangeInvisible)
         self._access.check_invisible(header.invisible_time)
-        self._check_place(header, peer)
-        handle = self._handle(header)
+        handle = self.checked(header, peer)
         if handle.is_in_order:
             return self._hide_in_order(header, handle)
         now_ms = self._clock.now_ms()
@@ -275,6 +331,11 @@ class AckRequests:
         reply = InvisibleReply(
             pop_time=pop_ms, invisible_time=header.invisible_time, revive_qid=handle.revive_queue
         )
+        old = handle._replace(queue_number=header.queue_id, offset=header.offset)
+        new = old._replace(
+            start_offset=header.offset, pop_ms=pop_ms, invisible_ms=header.invisible_time
+        )
+        self._changed.note(header.consumer_group, header.topic, old, new, now_ms=now_ms)
         return self._settled(appended.end, reply)
 
     async def _settled(self, end: int, reply: InvisibleReply) -> Reply:
