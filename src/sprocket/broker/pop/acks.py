@@ -9,6 +9,7 @@ Source: AckMessageProcessor, ChangeInvisibleTimeProcessor of RocketMQ 5.3.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -30,7 +31,7 @@ from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.pop_orders import OrderedPop, OrderTable
 from sprocket.broker.tables.topics import Topics
-from sprocket.message.pop_handle import ORDER_QUEUE, PopHandle, topic_of
+from sprocket.message.pop_handle import ORDER_QUEUE, POP_COUNT_MAX, PopHandle, topic_of
 from sprocket.message.topic import popped_topic
 from sprocket.protocol.bodies import AckBatchBody, AckItem
 from sprocket.protocol.bodies.pop import AckRecord
@@ -41,9 +42,11 @@ from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
 from sprocket.store.writing.appender import Appended
 
-#: Items of a batch at most, and bits of one item: a check point has 32 messages at most.
+#: Items of a batch at most, and how far the bits of one reach: filters may skip messages between.
 _ITEMS_MAX = 4096
 _BITS_BYTES_MAX = 8192
+#: Items that are acknowledged before others run on the loop.
+_ITEMS_AT_ONCE = 32
 
 
 class AckRequests:
@@ -235,7 +238,9 @@ class AckRequests:
         if len(body.acks) > _ITEMS_MAX:
             raise InvalidParameter(f"a batch has at most {_ITEMS_MAX} acknowledgements")
         end = 0
-        for item in body.acks:
+        for number, item in enumerate(body.acks, 1):
+            if number % _ITEMS_AT_ONCE == 0:
+                await asyncio.sleep(0)
             for offsets, handle in self._items(item, body.broker_name or self._journal.broker):
                 if not handle.is_in_order:
                     for some, its in self._newest_of(item, handle, offsets):
@@ -380,6 +385,8 @@ def _bits(item: AckItem) -> list[int]:
         raise UsageError("the bits of an acknowledgement are no base64") from None
     if len(raw) > _BITS_BYTES_MAX:
         raise UsageError(f"the bits of an acknowledgement have at most {_BITS_BYTES_MAX} bytes")
+    if int.from_bytes(raw, "little").bit_count() > POP_COUNT_MAX:
+        raise UsageError(f"a check point has at most {POP_COUNT_MAX} messages")
     start = item.start_offset
     return [
         start + at * 8 + bit for at, byte in enumerate(raw) for bit in range(8) if byte >> bit & 1
