@@ -18,6 +18,7 @@ from bench import (
     footprint,
     grpc,
     hostile,
+    pop,
     pull,
     rebalance,
     replicas,
@@ -33,6 +34,7 @@ from bench.spark import compare
 BENCHES = {
     "send": send,
     "pull": pull,
+    "pop": pop,
     "footprint": footprint,
     "clients": clients,
     "consume": consume,

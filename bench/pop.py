@@ -98,6 +98,22 @@ class PopLine:
             self._out.clear()
             self._take(self.socket.recv(1 << 20))
 
+    def pop_all(self) -> None:
+        """Pops until the topic is empty, and acknowledges nothing."""
+        self._acks_at_once = 0
+        while True:
+            before = self.popped
+            for _ in range(8):
+                self._send(self._pop, deque())
+            while self._flying:
+                if self._out:
+                    self.socket.sendall(b"".join(self._out))
+                    self._out.clear()
+                self._take(self.socket.recv(1 << 20))
+            self._open.clear()
+            if self.popped == before:
+                return
+
     def _take(self, data: bytes) -> None:
         data, at = self._rest + data, 0
         while len(data) - at >= 8:
@@ -147,9 +163,8 @@ def pop_run(
     node: Node, topic: str, *, workers: int, acks_at_once: int, order: bool = False
 ) -> tuple[PopLine, float, float]:
     """Pops all of a topic; the line, the seconds, and the broker's CPU seconds."""
-    broker = "broker-a" if node.name == "sprocket" else BROKER_OF_JAVA
     line = PopLine(
-        node.broker_port, topic, group="bench_pop", broker=broker, acks_at_once=acks_at_once,
+        node.broker_port, topic, group="bench_pop", broker="broker-a", acks_at_once=acks_at_once,
         order=order,
     )  # fmt: skip
     before, start = cpu_seconds(node.pid), time.perf_counter()
@@ -161,4 +176,93 @@ def pop_run(
     return line, seconds, cpu
 
 
-BROKER_OF_JAVA = "broker-a"
+def measurement(
+    node: Node, total: int, *, workers: int, acks_at_once: int, order: bool
+) -> Callable[[], Sample]:
+    """A measurement that fills a topic of its own and pops it."""
+    runs = 0
+
+    def measure() -> Sample:
+        nonlocal runs
+        runs += 1
+        topic = f"BenchPop{workers}_{acks_at_once}_{int(order)}_{runs}"
+        fill(node, topic, total)
+        line, seconds, cpu = pop_run(
+            node, topic, workers=workers, acks_at_once=acks_at_once, order=order
+        )
+        return {RATE: line.acked / seconds, CPU: cpu / line.acked * 1e6, POPS: line.pops / seconds}
+
+    return measure
+
+
+def idle_cost(node: Node, pops: int, seconds: float) -> float:
+    """The broker's CPU for pops that wait in vain, ms a second."""
+    create_topic(node, "BenchIdle", QUEUES)
+    halves = frame(200050, pop_fields("BenchIdle", "bench_idle", poll_ms=120_000))
+    sockets = []
+    for _ in range(0, pops, 500):
+        line = socket.create_connection(("127.0.0.1", node.broker_port))
+        line.sendall(
+            b"".join(b"%b%d%b" % (halves[0], 10_000_000 + n, halves[1]) for n in range(500))
+        )
+        sockets.append(line)
+    time.sleep(2)
+    before = cpu_seconds(node.pid)
+    time.sleep(seconds)
+    spent = cpu_seconds(node.pid) - before
+    for line in sockets:
+        line.close()
+    return spent / seconds * 1000
+
+
+def main(console: Console, folder: Path, *, quick: bool, rounds: int) -> None:
+    """Prints the tables."""
+    with both(folder) as nodes:
+        for node in nodes.values():
+            fill(node, "BenchWarm", 10_000)
+            pop_run(node, "BenchWarm", workers=8, acks_at_once=8)
+        report = Report("pop of up to 32 and an acknowledgement of each", list(nodes))
+        for workers, acks_at_once, order in cases():
+            total = (3_000 if workers == 1 else 20_000) // (2 if quick else 1)
+            sides = {
+                name: measurement(
+                    node, total, workers=workers, acks_at_once=acks_at_once, order=order
+                )
+                for name, node in nodes.items()
+            }
+            kind = "in order, " if order else ""
+            case = f"{kind}{workers} worker(s), {acks_at_once} acknowledgement(s) at once"
+            console.log(case)
+            report.add(case, interleave(sides, rounds=rounds))
+        report.show(console)
+        waiting = Report("1,000 pops that wait in vain", list(nodes))
+        seconds = 3.0 if quick else 10.0
+        idle = {
+            name: lambda node=node: {IDLE: idle_cost(node, 1000, seconds)}
+            for name, node in nodes.items()
+        }
+        waiting.add("1,000", interleave(idle, rounds=1))
+        waiting.show(console)
+    with sprocket_node(folder / "flying") as node:
+        report = Report("messages popped and not acknowledged", ["sprocket"])
+        total = 100_000 if quick else 1_000_000
+        fill(node, "BenchFlying", total)
+        report.add(f"{total:,} stored", {"sprocket": [memory(node)]})
+        line = PopLine(
+            node.broker_port, "BenchFlying", group="bench_flying", broker="broker-a",
+            acks_at_once=0, order=False,
+        )  # fmt: skip
+        line.pop_all()
+        report.add(f"{line.popped:,} in flight", {"sprocket": [memory(node)]})
+        report.show(console)
+
+
+def memory(node: Node) -> Sample:
+    """What the broker's process has in memory, without its mapped files."""
+    found = resident_mib(node.pid)
+    return {MEMORY: found["anonymous"]}
+
+
+def cases() -> list[tuple[int, int, bool]]:
+    """(workers, acknowledgements at once, in order)."""
+    return [(1, 1, False), (1, 32, False), (2, 32, False), (8, 1, True), (8, 32, True)]

@@ -8,6 +8,7 @@ import pytest
 
 from sprocket.broker.members.copied_tables import CopiedTables
 from sprocket.broker.pop.journal import PopJournal
+from sprocket.broker.pop.replay import PopReplay
 from sprocket.broker.pop.revival import Revival
 from sprocket.broker.pop.revive_window import ReviveWindow
 from sprocket.broker.tables.pop_orders import OrderTable
@@ -32,10 +33,10 @@ def test_what_was_done_behind_a_message_hides_none_before_it() -> None:
 
 
 def starts_without_the_log(patch: pytest.MonkeyPatch) -> None:
-    async def nothing(self: PopJournal, *place: object) -> None:
+    async def nothing(self: PopReplay, *place: object) -> None:
         return None
 
-    patch.setattr(PopJournal, "_apply_from", nothing)
+    patch.setattr(PopReplay, "_apply_from", nothing)
 
 
 def forgets_acknowledgements(patch: pytest.MonkeyPatch) -> None:

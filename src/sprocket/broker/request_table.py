@@ -137,7 +137,7 @@ class RequestTable:
                 clock=self._clock,
             ).endpoints(),
         }
-        return endpoints, sends.runs()
+        return endpoints, {**sends.runs(), **parts.pop.runs()}
 
     def _consumers(self) -> Endpoints:
         """Endpoints for heartbeats, filters, consumer offsets and queue locks."""
@@ -190,9 +190,8 @@ class RequestTable:
             on_cleaned=parts.pop.forget_group,
         )
         topics = TopicRequests(
-            tables.topics, self._store, parts.pulls, parts.pop,
-            offsets=tables.offsets, clients=tables.clients, volumes=tables.volumes,
-            settings=self._settings,
+            tables.topics, self._store, parts.pulls, parts.pop, offsets=tables.offsets,
+            clients=tables.clients, volumes=tables.volumes, settings=self._settings,
             save_topics=parts.files.topics.written, save_offsets=save_offsets,
             on_removed=partial(parts.followers.journal.record, TOPICS),
         )  # fmt: skip

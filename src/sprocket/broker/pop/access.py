@@ -32,6 +32,9 @@ from sprocket.protocol.requests.pop import (
 from sprocket.remoting.transport import Peer
 from sprocket.store.reading.queue_reader import ReadFilter
 
+#: Characters of an attempt id, which is kept for each queue; clients send a UUID.
+_ATTEMPT_MAX = 255
+
 
 class PopAccess:
     """Decides which pops are allowed."""
@@ -96,6 +99,8 @@ class PopAccess:
                 if header.max_msg_nums > 0
                 else f"a pop asks for 1 to {POP_COUNT_MAX} messages, not {header.max_msg_nums}"
             )
+        if header.attempt_id is not None and len(header.attempt_id) > _ATTEMPT_MAX:
+            raise InvalidParameter(f"an attempt id has at most {_ATTEMPT_MAX} characters")
         if not store.timers:
             raise SystemFailure(
                 f"the broker[{config.name}] pop message is forbidden because timerWheelEnable is "

@@ -1,4 +1,4 @@
-"""Writes the records about popped messages to the log, and reads the last of them at a start.
+"""Writes the records about popped messages to the log.
 
 A pop writes a check point, an acknowledgement writes a record of its own; both wait in the timers
 and come into one of the revive queues when the messages' time is near (a check point, a second
@@ -6,31 +6,32 @@ before it) or there. So all that is in flight lies in the log and in the timers'
 keeps it, and slaves have it through the log; nothing of it is kept in memory but its number.
 
 The group's offset moves in the same step as its check point is written. The offsets are saved later
-than that, so a start reads the records since the last save, and moves them again. What is popped in
-order is one row for each queue: each change of one is a record too, of a kind that Java's brokers
-read past.
+than that, so a start reads the records since then, and moves them again (`replay`). What is
+popped in order is one row for each queue: each change of one is a record too, of a kind that Java's
+brokers read past.
 Source: PopMessageProcessor.appendCheckPoint, AckMessageProcessor.appendAck of RocketMQ 5.3.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
 import msgspec
 
-from sprocket.base.errors import CorruptRecord, RemoteProtocolError
 from sprocket.base.ports import Clock
-from sprocket.broker.sending.destination import Intake
+from sprocket.broker.sending.destination import Destination, Intake
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.offsets import ConsumerOffsets
-from sprocket.broker.tables.pop_orders import OrderedPop, OrderTable, row_of
+from sprocket.broker.tables.pop_orders import OrderedPop, OrderTable
+from sprocket.delay.timers.timed import TimedWait, slot_of
 from sprocket.message import properties as names
 from sprocket.message.drafting import drafted
-from sprocket.message.properties import decode_bytes, encode, value_in
-from sprocket.message.record import Draft, Record
+from sprocket.message.hashing import tag_code
+from sprocket.message.properties import encode
+from sprocket.message.record import Draft
 from sprocket.message.topic import TIMER, revive_topic
 from sprocket.protocol.bodies.pop import (
     ACK,
@@ -40,21 +41,36 @@ from sprocket.protocol.bodies.pop import (
     AckRecord,
     CheckPoint,
     OrderRecord,
-    key_of,
-    read_record,
     unique_key,
 )
 from sprocket.store.store import Store
 from sprocket.store.writing.appender import Appended
 
-logger = logging.getLogger(__name__)
-
 #: A check point comes so long before its messages' time, ms. Source: PopAckConstants.
 CHECK_POINT_EARLY_MS = 1000
-#: Without marks, as in a folder of Java's: so much older than a queue's last record are those that
-#: are read at a start, ms. Java saves offsets every five seconds.
-_UNMARKED_MS = 60_000
-_READ_COUNT, _READ_BYTES = 256, 256 * 1024
+
+
+class DueAck(NamedTuple):
+    """An acknowledgement, its revive queue, and the time of its check point's messages."""
+
+    record: AckRecord
+    revive_queue: int
+    due_ms: int
+
+
+class OrderRow(NamedTuple):
+    """What a group has popped in order from a queue; None if nothing is known any more."""
+
+    group: str
+    topic: str
+    queue_number: int
+    row: OrderedPop | None
+
+
+_due_ms = attrgetter("due_ms")
+_TAG_CODES = {tag: tag_code(tag) for tag in (ACK, ACK_BATCH, IN_ORDER)}
+_IN_ORDER_TEXT = encode({names.TAGS: IN_ORDER}).encode()
+_encode = msgspec.json.Encoder().encode
 
 
 class PopJournal:
@@ -92,9 +108,7 @@ class PopJournal:
         self._host = host
         self.topic = revive_topic(settings.config.cluster)
         self._turn = 0
-        #: During a start, by row the log offset of the newest record that is applied.
-        self._applied: dict[tuple[str, str, int], int] = {}
-        self._unfinished: tuple[CheckPoint, int] | None = None
+        self._queues_before = 0
         self.has_orders = False
 
     @property
@@ -104,8 +118,16 @@ class PopJournal:
 
     def queues(self) -> range:
         """The numbers of all revive queues, also those of a folder that had more."""
+        return range(max(self._settings.config.revive_queues, self._queues_before))
+
+    def count_queues(self) -> None:
+        """Counts the revive queues that are in the folder."""
         known = self._store.queues().get(self.topic, ())
-        return range(max(self._settings.config.revive_queues, max(known, default=-1) + 1))
+        self._queues_before = max(known, default=-1) + 1
+
+    def has_queue(self, number: int) -> bool:
+        """Whether there is a revive queue of this number."""
+        return 0 <= number < max(self._settings.config.revive_queues, self._queues_before)
 
     def next_queue(self) -> int:
         """The revive queue of the next pop: each in turn."""
@@ -152,17 +174,22 @@ class PopJournal:
         return appended
 
     def acknowledge(self, record: AckRecord, revive_queue: int, *, due_ms: int) -> Appended:
-        """Writes an acknowledgement.
+        """Writes an acknowledgement; see `acknowledge_all`."""
+        return self.acknowledge_all([DueAck(record, revive_queue, due_ms)])
 
-        Args:
-            due_ms: the time of its check point's messages.
+    def acknowledge_all(self, acks: Sequence[DueAck]) -> Appended:
+        """Writes acknowledgements, all or none; returns what was stored last.
 
         Raises:
-            ReplyError, StoreError, DiskFull: the store refuses it.
+            ReplyError, StoreError, DiskFull: the store refuses one.
         """
-        tag = ACK if record.offsets is None else ACK_BATCH
-        appended = self._store_all([self._intake(record, tag, revive_queue, due_ms)])
-        self._count_done(record)
+        if len(acks) > 1:  # the timers learn of those that wait if these are the last ones
+            acks = sorted(acks, key=_due_ms)
+        now_ms, shape_ms = self._clock.now_ms(), self._settings.store.timer_slot_ms
+        destinations = [self._waiting(each, now_ms, shape_ms) for each in acks]
+        appended = self._note(self._ingress.store(destinations, are_together=True))
+        for record, _, _ in acks:
+            self._count_done(record)
         return appended
 
     def give_back(self, drafts: Sequence[Draft], record: AckRecord, revive_queue: int) -> None:
@@ -192,20 +219,32 @@ class PopJournal:
     def keep_order(
         self, group: str, topic: str, queue_number: int, row: OrderedPop | None
     ) -> Appended:
-        """Writes what a group has popped in order from a queue; None if nothing is known any more.
+        """Writes what a group has popped in order from a queue; see `keep_orders`."""
+        return self.keep_orders([OrderRow(group, topic, queue_number, row)])
+
+    def keep_orders(self, rows: Sequence[OrderRow]) -> Appended:
+        """Writes what groups have popped in order, all rows or none; returns what was stored last.
 
         Raises:
-            ReplyError, StoreError, DiskFull: the store refuses it; the row stays as it was.
+            ReplyError, StoreError, DiskFull: the store refuses it; the rows stay as they were.
         """
-        state = None if row is None else msgspec.to_builtins(row, str_keys=True)
-        record = OrderRecord(group=group, queue_number=queue_number, row=state, topic=topic)
-        properties = {names.TAGS: IN_ORDER}
-        revive_queue = queue_number % self._settings.config.revive_queues
-        appended = self._store_all(
-            [Intake(self._draft(record, properties, revive_queue), properties)]
-        )
-        self._orders.put(group, topic, queue_number, row)
+        appended = self._note(self._ingress.store(list(map(self._of_row, rows)), are_together=True))
+        for group, topic, queue_number, row in rows:
+            self._orders.put(group, topic, queue_number, row)
         return appended
+
+    def _of_row(self, row: OrderRow) -> Destination:
+        group, topic, number, state = row
+        body = OrderRecord(
+            group=group, queue_number=number, topic=topic,
+            row=msgspec.Raw(_encode(state)),
+        ).encode()  # fmt: skip
+        revive_queue = number % self._settings.config.revive_queues
+        draft = Draft(
+            self.topic, revive_queue, body, _IN_ORDER_TEXT, _TAG_CODES[IN_ORDER], 0, 0,
+            self._clock.now_ms(), self._host,
+        )  # fmt: skip
+        return Destination(draft, self.topic, revive_queue, True)
 
     def _count_done(self, record: AckRecord) -> None:
         self._offsets.count_popped(
@@ -214,10 +253,32 @@ class PopJournal:
 
     def _store_all(self, intakes: Sequence[Intake]) -> Appended:
         """Stores records, all or none; returns what was stored last."""
-        appended = self._ingress.accept_together(intakes)
+        return self._note(self._ingress.accept_together(intakes))
+
+    def _note(self, appended: Sequence[Appended]) -> Appended:
         for each in appended:
             self._offsets.popped.mark(each.topic, each.queue_number, each.queue_offset + 1)
         return appended[-1]
+
+    # The same as `destination` makes of `_intake`, for a third of its time: consumers send one for
+    # each message.
+    def _waiting(self, ack: DueAck, now_ms: int, shape_ms: int) -> Destination:
+        record, revive_queue, due_ms = ack
+        tag = ACK if record.offsets is None else ACK_BATCH
+        if not now_ms < due_ms <= now_ms + self._settings.store.timer_delay_seconds_max * 1000:
+            return self._ingress.destination(self._intake(record, tag, revive_queue, due_ms))
+        key, slot_ms = unique_key(record), slot_of(due_ms, shape_ms)
+        text = (
+            f"TAGS\x01{tag}\x02TIMER_DELIVER_MS\x01{due_ms}\x02UNIQ_KEY\x01{key}\x02"
+            f"TIMER_OUT_MS\x01{slot_ms}\x02REAL_TOPIC\x01{self.topic}\x02"
+            f"REAL_QID\x01{revive_queue}\x02"
+        )
+        draft = Draft(
+            TIMER, 0, record.encode(), text.encode("utf-8", "replace"), _TAG_CODES[tag], 0, 0,
+            now_ms, self._host, unique_key=key,
+        )  # fmt: skip
+        wait = TimedWait(slot_ms, due_ms, False)
+        return Destination(draft, self.topic, revive_queue, True, wait=wait)
 
     def _intake(
         self, record: CheckPoint | AckRecord, tag: str, revive_queue: int, due_ms: int, *,
@@ -234,7 +295,7 @@ class PopJournal:
 
     def _draft(
         self,
-        record: CheckPoint | AckRecord | OrderRecord,
+        record: CheckPoint | AckRecord,
         properties: dict[str, str],
         revive_queue: int,
     ) -> Draft:
@@ -249,152 +310,19 @@ class PopJournal:
             born_host=self._host,
         )
 
-    def opened(self) -> None:
-        """Takes marks back to where the log ends: it may have been cut since they were saved. Call
-        it before anything is stored."""
-        for marks in (self._offsets.popped.marks, self._orders.marks):
-            for topic, numbers in (marks or {}).items():
-                for number, at in numbers.items():
-                    numbers[number] = min(at, self._end(topic, number))
-
-    async def start(self) -> None:
-        """Applies all records that the tables do not contain: moves the offsets behind all messages
-        of which the log has a check point.
-
-        Raises:
-            StoreError: the disk failed.
-        """
-        marks, ordered = self._offsets.popped.marks or {}, self._orders.marks
-        self.has_orders = False
-        for topic, number in self._places():
-            at = marks.get(topic, {}).get(number)
-            at = self._unmarked(topic, number) if at is None else at
-            order_at = self._end(topic, number)
-            if ordered is not None and topic != TIMER:
-                order_at = ordered.get(topic, {}).get(number, 0)
-            await self._apply_from(topic, number, at, order_at)
-        self._applied.clear()
-        self._offsets.popped.marks = {}
-        self.mark_all()
-        for group, topic, number, offset in self._orders.next_offsets():
-            self._move(group, topic, number, offset - 1)
-
-    def finish(self) -> None:
-        """Takes a changed invisible time back whose second record was lost: nobody was told of it,
-        and the message would come twice.
-
-        Raises:
-            ReplyError, StoreError, DiskFull: the store refuses it.
-        """
-        if self._unfinished is None:
-            return
-        point, revive_queue = self._unfinished
-        record = AckRecord(
-            offset=point.start_offset, broker=point.broker, group=point.group, pop_ms=point.pop_ms,
-            queue_number=point.queue_number, start_offset=point.start_offset, topic=point.topic,
-        )  # fmt: skip
-        self.acknowledge(record, revive_queue, due_ms=point.due_ms)
-        self._unfinished = None
-
     def mark_all(self) -> None:
         """Remembers that all records that are stored now are applied."""
-        for topic, number in self._places():
-            if end := self._end(topic, number):
+        for topic, number in self.places():
+            if end := self.end(topic, number):
                 self._offsets.popped.mark(topic, number, end)
 
-    def _places(self) -> list[tuple[str, int]]:
+    def places(self) -> list[tuple[str, int]]:
+        """All queues of such records, by topic and number."""
         return [(TIMER, 0), *((self.topic, number) for number in self.queues())]
 
     # A master that was a slave, or was started again, has records that replicas may lack still:
     # they count, as they will be confirmed.
-    def _end(self, topic: str, number: int) -> int:
+    def end(self, topic: str, number: int) -> int:
+        """The offset behind the last record of a queue."""
         with self._store.replica.whole():
             return self._store.max_offset(topic, number)
-
-    def _unmarked(self, topic: str, number: int) -> int:
-        with self._store.replica.whole():
-            end = self._store.max_offset(topic, number)
-            last_ms = self._store.time_of(topic, number, end - 1)
-            return self._store.offset_at_time(topic, number, last_ms - _UNMARKED_MS)
-
-    async def _apply_from(self, topic: str, number: int, offset: int, order_offset: int) -> None:
-        """Applies the records of a queue.
-
-        Args:
-            offset: of the first one.
-            order_offset: of the first one that counts, of pops in order.
-        """
-        at = max(min(offset, order_offset), self._store.min_offset(topic, number))
-        while at < self._end(topic, number):
-            await self._store.load(topic, number, at, count=_READ_COUNT, bytes_max=_READ_BYTES)
-            with self._store.replica.whole():
-                found = self._store.read(
-                    topic, number, at, count_max=_READ_COUNT, bytes_max=_READ_BYTES
-                )
-            for record in found.records(on_damage=_left_out):
-                if record.queue_offset >= offset:
-                    self._apply(record)
-                if record.queue_offset >= order_offset:
-                    self._apply_order(record)
-            if found.next_offset <= at:
-                return
-            at = found.next_offset
-            await asyncio.sleep(0)
-
-    # What the timers brought into a revive queue, or stored anew on the way, was applied when it
-    # was first written.
-    def _apply(self, stored: Record) -> None:
-        properties = decode_bytes(stored.properties)
-        if names.TIMER_ROLL_TIMES in properties:
-            return
-        if stored.topic == TIMER:
-            if properties.get(names.REAL_TOPIC) != self.topic:
-                return
-        elif names.TIMER_OUT_MS in properties:
-            return
-        try:
-            record = read_record(properties.get(names.TAGS), stored.body)
-        except RemoteProtocolError as error:
-            logger.error("a record about popped messages is left out: %s", error)
-            return
-        key = None if record is None else key_of(record, self.broker)
-        if key is None or record is None:
-            return
-        popped = self._offsets.popped
-        if key.pop_ms <= popped.void_ms(key.group, key.topic, key.queue_number):
-            return
-        if isinstance(record, AckRecord):
-            count = -len(record.all_offsets())
-        else:
-            count = len(record.offsets())
-            self._move(key.group, key.topic, key.queue_number, max(record.offsets(), default=-1))
-            is_last = stored.log_offset + stored.size == self._store.log_end
-            if is_last and names.CHECK_POINT_CHANGED in properties:
-                number = int(properties.get(names.REAL_QUEUE, stored.queue_number))
-                self._unfinished = (record, number)
-        popped.add(key.group, key.topic, key.queue_number, count)
-
-    # The records of one row are in one revive queue, unless the number of these queues was changed:
-    # then the later one in the log counts.
-    def _apply_order(self, stored: Record) -> None:
-        if value_in(bytes(stored.properties), names.TAGS) != IN_ORDER:
-            return
-        try:
-            record = OrderRecord.decode(stored.body)
-            row = None if record.row is None else row_of(record.row)
-        except (RemoteProtocolError, msgspec.ValidationError) as error:
-            logger.error("a record about messages popped in order is left out: %s", error)
-            return
-        place = (record.group, record.topic, record.queue_number)
-        if stored.log_offset >= self._applied.get(place, 0):
-            self._applied[place] = stored.log_offset
-            self._orders.put(*place, row)
-
-    def _move(self, group: str, topic: str, number: int, last: int) -> None:
-        known = self._offsets.committed(group, topic, number)
-        if known is None or known <= last:
-            self._offsets.put(group, topic, queue_number=number, offset=last + 1)
-
-
-def _left_out(error: CorruptRecord) -> None:
-    logger.error("records about popped messages cannot be read: %s", error)

@@ -7,12 +7,14 @@ from collections.abc import Awaitable, Callable
 
 from sprocket.base.errors import SprocketError
 from sprocket.base.ports import Clock, Entropy
-from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.dispatch import Endpoints, RunEndpoints
 from sprocket.broker.pop.access import PopAccess
+from sprocket.broker.pop.ack_runs import AckRuns
 from sprocket.broker.pop.acks import AckRequests
 from sprocket.broker.pop.held import HeldPops
 from sprocket.broker.pop.journal import PopJournal
 from sprocket.broker.pop.pops import PopRequests
+from sprocket.broker.pop.replay import PopReplay
 from sprocket.broker.pop.revival import Revival
 from sprocket.broker.pop.taking import Taking
 from sprocket.broker.sending.acknowledgement import Acknowledgement
@@ -56,6 +58,7 @@ class PopParts:
             store, ingress, offsets, orders, settings=settings, clock=clock, host=host,
             save_orders=save_orders,
         )  # fmt: skip
+        self._replay = PopReplay(store, self._journal, offsets, orders)
         access = PopAccess(topics, tables.groups, settings)
         taking = Taking(
             store, self._journal, orders, offsets=offsets, topics=topics,
@@ -69,19 +72,24 @@ class PopParts:
             store, access, self._journal, orders, acknowledgement=acknowledgement,
             offsets=offsets, topics=topics, held=self._held, clock=clock,
         )  # fmt: skip
+        self._ack_runs = AckRuns(self._acks, self._journal, acknowledgement)
         self._revival = Revival(
-            store, self._journal, orders, timers, offsets=offsets, topics=topics,
-            groups=tables.groups, held=self._held, notified=self._notified, settings=settings,
-            clock=clock,
+            store, self._journal, orders, timers, replay=self._replay, offsets=offsets,
+            topics=topics, groups=tables.groups, held=self._held, notified=self._notified,
+            settings=settings, clock=clock,
         )  # fmt: skip
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
         return {**self._pops.endpoints(), **self._acks.endpoints()}
 
+    def runs(self) -> RunEndpoints:
+        """Endpoints for requests that arrive together, by request code."""
+        return self._ack_runs.runs()
+
     def opened(self) -> None:
         """Compares what was saved with the log, which may have been cut since."""
-        self._journal.opened()
+        self._replay.opened()
 
     async def start(self) -> None:
         """Reads what was written about popped messages since the offsets were saved.
@@ -90,7 +98,7 @@ class PopParts:
             StoreError: the disk failed.
         """
         self._revival.prepare()
-        await self._journal.start()
+        await self._replay.start()
 
     async def run(self) -> None:
         """Gives back what is not acknowledged in time, until it is cancelled."""

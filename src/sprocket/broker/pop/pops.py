@@ -78,6 +78,7 @@ class PopRequests:
             RequestCode.PEEK_MESSAGE: self.peek,
             RequestCode.NOTIFICATION: self.notify,
             RequestCode.POLLING_INFO: self.polling,
+            RequestCode.POP_ROLLBACK: self.roll_back,
         }
 
     # What a held pop may do can change while it waits: so each look begins with the checks.
@@ -204,6 +205,12 @@ class PopRequests:
             if self._notified.is_full(place):
                 return Reply(NotificationReply(has_msg=False, polling_full=True))
             await self._notified.wait(place, found.seen, self._look_at(found, deadline))
+
+    def roll_back(self, command: Command, peer: Peer) -> Reply:
+        """Success: RocketMQ's broker moves the records about popped messages from its RocksDB way
+        (`popConsumerKVServiceEnable`) to the log, where they all are here. Source:
+        AdminBrokerProcessor.transferPopToFsStore."""
+        return Reply()
 
     def polling(self, command: Command, peer: Peer) -> Reply:
         """How many pops wait at a queue.

@@ -17,6 +17,7 @@ from sprocket.base.ports import Clock
 from sprocket.base.troubles import Troubles
 from sprocket.broker.pop.held import HeldPops
 from sprocket.broker.pop.journal import PopJournal
+from sprocket.broker.pop.replay import PopReplay
 from sprocket.broker.pop.revive_window import OpenPop, ReviveWindow
 from sprocket.broker.pop.revived import RevivalRules, revived
 from sprocket.broker.settings import BrokerSettings
@@ -63,6 +64,7 @@ class Revival:
         orders: OrderTable,
         timers: Timers | None,
         *,
+        replay: PopReplay,
         offsets: ConsumerOffsets,
         topics: Topics,
         groups: Groups,
@@ -75,6 +77,7 @@ class Revival:
         self._journal = journal
         self._orders = orders
         self._timers = timers
+        self._replay = replay
         self._offsets = offsets
         self._topics = topics
         self._groups = groups
@@ -103,7 +106,7 @@ class Revival:
         self._windows = {number: self._begin(number) for number in self._journal.queues()}
         while True:
             try:
-                self._journal.finish()
+                self._replay.finish()
                 pause = await self._round(self._timers)
                 self._troubles.ended("late", "popped messages come again")
             except (StoreError, ReplyError) as error:

@@ -113,6 +113,10 @@ class Acknowledgement:
         reply = reply or Reply()
         return replied(self._safe(end), reply.header) if self._is_settling else reply
 
+    def code_up_to(self, end: int) -> Awaitable[int] | None:
+        """The response code once all before a log offset is safe; None if nobody need wait."""
+        return self._safe(end) if self._is_settling else None
+
     async def safe_up_to(self, end: int) -> None:
         """Returns once all before a log offset is as safe as senders are promised, or cannot be
         made so in time."""

@@ -144,6 +144,14 @@ class Ingress:
         decided = [destination(each, self._rules, now_ms=now_ms) for each in intakes]
         return self.store(decided, are_together=True)
 
+    def destination(self, intake: Intake) -> Destination:
+        """Where a message of the broker itself is stored; see `destination`.
+
+        Raises:
+            IllegalMessage, SystemFailure: its delivery time is invalid, or timers are off.
+        """
+        return destination(intake, self._rules, now_ms=self._clock.now_ms())
+
     def store(
         self, destinations: Sequence[Destination], *, are_together: bool = False
     ) -> list[Appended]:

@@ -7,7 +7,7 @@ past a tag that they do not know (PopReviveService.consumeReviveMessage).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -93,12 +93,12 @@ class OrderRecord(Body):
     """What a group has popped in order from a queue, from this record on.
 
     Attributes:
-        row: as in the file of pops in order; None if nothing is known any more.
+        row: JSON as in the file of pops in order; null if nothing is known any more.
     """
 
     group: str = always("", name="c")
     queue_number: Long = always(0, name="q")
-    row: dict[str, Any] | None = None
+    row: msgspec.Raw = msgspec.Raw(b"null")
     topic: str = always("", name="t")
 
 
