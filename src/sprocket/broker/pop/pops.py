@@ -35,6 +35,8 @@ from sprocket.protocol.requests.pop import (
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
 
+#: A wait may end so much before its deadline, since clocks have a resolution; then it is over, s.
+_OVER_SECONDS = 0.000_1
 #: No pop is held longer, whatever its client asks for, ms.
 HOLD_MS_MAX = 300_000
 _FOUND, _NOT_FOUND = "FOUND", "NO_MESSAGE_IN_QUEUE"
@@ -100,7 +102,7 @@ class PopRequests:
             if found.is_unfinished:
                 await asyncio.sleep(0)
                 continue
-            if deadline.left() <= 0 or self._held.is_stopped:
+            if deadline.left() < _OVER_SECONDS or self._held.is_stopped:
                 return self._empty(header, found, ResponseCode.POLLING_TIMEOUT)
             if self._held.is_full(place):
                 return self._empty(header, found, ResponseCode.POLLING_FULL)
@@ -188,7 +190,7 @@ class PopRequests:
             found = await self._taking.waiting(ask)
             if found.rest:
                 return Reply(NotificationReply(has_msg=True))
-            if deadline.left() <= 0 or self._notified.is_stopped:
+            if deadline.left() < _OVER_SECONDS or self._notified.is_stopped:
                 return Reply(NotificationReply(has_msg=False))
             if self._notified.is_full(place):
                 return Reply(NotificationReply(has_msg=False, polling_full=True))
