@@ -32,6 +32,7 @@ from sprocket.client.blocking import (
 )
 from sprocket.client.config import ProducerConfig
 from sprocket.message.message import Message, StoredMessage
+from sprocket.message.record import decode
 from sprocket.protocol.command import Reply
 from sprocket.protocol.requests.pop import AckMessages, PopMessage, PopReply
 from sprocket.protocol.requests.send import SendBack
@@ -132,7 +133,10 @@ def test_a_batch_listener_and_iteration_work_too(broker: FakeBroker) -> None:
 
 
 def test_threads_receive_and_acknowledge(broker: FakeBroker) -> None:
-    stored = [broker.put("orders", body=str(number)) for number in range(3)]
+    with Producer("senders", nameservers=broker.address) as sender:
+        for number in range(3):
+            sender.send(Message("orders", b"%d" % number))
+    stored = [decode(record, 0, broker.name) for record in broker.queue("orders").records]
     replies = [popped(broker, *stored)]
     empty = PopReply(pop_time=0, invisible_time=0, revive_qid=0, rest_num=0)
     broker.more[PopMessage.code] = lambda c, p: replies.pop() if replies else Reply(empty, code=210)
