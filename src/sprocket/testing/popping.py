@@ -6,9 +6,8 @@ outcome = play("popping-kills", seed=17)      # raises Violation if an invariant
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
@@ -28,7 +27,7 @@ from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
 from sprocket.testing.network import Network
 from sprocket.testing.observer import Observer
-from sprocket.testing.pop_record import Held, PopRecord
+from sprocket.testing.pop_record import Held, PoppingRecord, PopRecord
 from sprocket.testing.process import SimulatedProcess
 from sprocket.testing.weather import Weather
 
@@ -84,36 +83,6 @@ POPPING: dict[str, PoppingScenario] = {
                                      (*_KILLS, *_MEMBERS)),
     "popping-order-network": PoppingScenario("In order, on a bad network.", "order", _NETWORK),
 }  # fmt: skip
-
-
-@dataclass(slots=True)
-class PoppingRecord:
-    """What listeners of all members saw.
-
-    Attributes:
-        done: how often each message was done.
-        begun: keys in the order in which each was first given to a listener, by queue.
-    """
-
-    is_order: bool
-    done: Counter[str] = field(default_factory=Counter)
-    begun: dict[object, list[str]] = field(default_factory=dict)
-    given: int = 0
-
-    def begin(self, message: StoredMessage) -> None:
-        """A listener gets a message.
-
-        Raises:
-            Violation: in order, one before it is not done.
-        """
-        self.given += 1
-        key, order = message.keys[0], self.begun.setdefault(message.queue, [])
-        if self.is_order and key not in order:
-            left = [each for each in order if not self.done[each]]
-            if left:
-                raise Violation(f"{key} began before {left[0]} of its queue was done")
-        if key not in order:
-            order.append(key)
 
 
 class _PoppingMembers:

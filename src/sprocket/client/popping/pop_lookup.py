@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 #: Takes a topic and what is popped of it.
 OnPopped = Callable[[str, Collection[QueueId]], None]
 _POP = "POP"
+#: A broker that assigns more queues of one topic is broken.
+_QUEUES_MAX = 65_536
 
 
 class PopLookup:
@@ -115,7 +117,7 @@ class AssignedLookup:
         return AssignmentBody.decode(reply.body).message_queue_assignments
 
     def _assigned(self, topic: str, assignments: list[Assignment] | None) -> TopicMembers | None:
-        if assignments is None:
+        if assignments is None or len(assignments) > _QUEUES_MAX:
             return None
         pulled, popped = set[QueueId](), set[QueueId]()
         for each in assignments:
