@@ -15,6 +15,7 @@ from typing import Protocol
 
 from sprocket.demo.cluster.servers import GROUP_NAME, ServerProcess
 from tests.compat.javaland import JavaProcess, free_broker_port
+from tests.compat.sprocketland import SprocketProcess
 from tests.compat.test_java_mixed_group import MixedGroup
 from tests.election.etcds import free_ports
 
@@ -97,8 +98,8 @@ class OwnServer:
 class CompatServer:
     """A server as the tests against Java start it."""
 
-    def __init__(self, server: JavaProcess) -> None:
-        self.name = server.name
+    def __init__(self, name: str, server: JavaProcess | SprocketProcess) -> None:
+        self.name = name
         self._server = server
 
     async def start(self) -> None:
@@ -216,15 +217,18 @@ class ControllerGroup:
 
     def __init__(self, folder: Path) -> None:
         self._made = made = MixedGroup(folder)
-        self.brokers: list[Victim] = [CompatServer(made.java), CompatServer(made.ours)]
-        self.keys: list[Victim] = [CompatServer(made.controller)]
+        self.brokers: list[Victim] = [
+            CompatServer("broker of Java's", made.java),
+            CompatServer("broker of ours", made.ours),
+        ]
+        self.keys: list[Victim] = [CompatServer("controller", made.controller)]
         self.nameservers = made.names.address
         self.stores = [made.java.store, made.ours.store]
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Inside, all servers run, as far as nobody breaks them."""
-        names = CompatServer(self._made.names)
+        names = CompatServer("name server", self._made.names)
         async with contextlib.AsyncExitStack() as started:
             for each in (names, *self.keys, *self.brokers):
                 await each.start()
