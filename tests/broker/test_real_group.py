@@ -62,8 +62,10 @@ class Processes:
         process.send_signal(how)
 
     def _wait_for(self, number: int) -> None:
-        """Returns when the process before has ended, which holds the folder and the port: on a busy
-        machine the next one may be quicker. One that does not end writes its stacks into its log."""
+        """Returns when the process before has ended, which holds the folder and the port.
+
+        On a busy machine the next one may be quicker. One that does not end writes its stacks.
+        """
         process = self._ending.pop(number, None)
         if process is not None:
             try:
