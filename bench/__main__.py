@@ -14,6 +14,7 @@ from bench import (
     catchup,
     clients,
     consume,
+    engine,
     filters,
     footprint,
     hostile,
@@ -45,6 +46,7 @@ BENCHES = {
     "timers": timers,
     "hostile": hostile,
     "tls": tls,
+    "engine": engine,
 }
 
 
