@@ -322,7 +322,9 @@ def test_an_endless_header_block_ends_the_connection() -> None:
 def test_empty_continuations_end_the_connection() -> None:
     user = Recorder()
     more = wire.frame(wire.CONTINUATION, 0, 1, b"")
-    told = codes_in(user.feed(HELLO + headers_frame(1, flags=0) + more * 1000))
+    told = codes_in(
+        user.feed(HELLO + headers_frame(1, flags=0) + more * (COST_MAX // RESET_COST + 1))
+    )
     assert told == [("goaway", 0, wire.ENHANCE_YOUR_CALM)]
 
 

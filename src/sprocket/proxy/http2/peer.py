@@ -23,8 +23,8 @@ from sprocket.remoting.unfinished import COUNTED_BYTES_MIN, UnfinishedFrames
 
 logger = logging.getLogger(__name__)
 
-#: Frames between two looks at the clock.
-_FRAMES_A_STEP = 32
+#: Frames between two looks at the clock: a few calls, which may have compressed messages.
+_FRAMES_A_STEP = 8
 #: The most bytes of data that are made into frames for one write, and the most parts of replies
 #: that wait for the end of a read: a short reply has six.
 _WRITE_BYTES = 1 << 18
