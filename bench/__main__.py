@@ -14,6 +14,7 @@ from bench import (
     catchup,
     clients,
     consume,
+    engine,
     filters,
     footprint,
     grpc,
@@ -51,6 +52,7 @@ BENCHES = {
     "hostile": hostile,
     "tls": tls,
     "grpc": grpc,
+    "engine": engine,
 }
 
 

@@ -23,10 +23,15 @@ from sprocket.remoting.unfinished import COUNTED_BYTES_MIN, UnfinishedFrames
 
 logger = logging.getLogger(__name__)
 
-#: Frames between two looks at the clock.
-_FRAMES_A_STEP = 32
-#: The most bytes of data that are made into frames for one write.
+#: Frames between two looks at the clock: a few calls, which may have compressed messages.
+_FRAMES_A_STEP = 8
+#: The most bytes of data that are made into frames for one write, and the most parts of replies
+#: that wait for the end of a read: a short reply has six.
 _WRITE_BYTES = 1 << 18
+_WRITE_PARTS = 768
+#: A client that waits for its turn is read up to so many bytes: to pause it and go on costs two
+#: calls of the system.
+_UNHANDLED_BYTES_MAX = 1 << 16
 
 
 class GrpcPeer(asyncio.Protocol):
@@ -37,6 +42,7 @@ class GrpcPeer(asyncio.Protocol):
         limits: the limits of its connection.
         turns: shares the loop between the clients.
         unfinished: bounds the incomplete messages of all clients.
+        unread: bounds the replies that wait for them.
         on_close: is called when the connection is gone.
 
     Attributes:
@@ -50,11 +56,13 @@ class GrpcPeer(asyncio.Protocol):
         *,
         turns: Turns,
         unfinished: UnfinishedFrames,
+        unread: UnfinishedFrames,
         on_close: Callable[[GrpcPeer], None],
     ) -> None:
         self._limits = limits
         self._turns = turns
         self._unfinished = unfinished
+        self._unread = unread
         self._on_close = on_close
         self._loop = asyncio.get_running_loop()
         self._calls = PeerCalls(
@@ -65,7 +73,7 @@ class GrpcPeer(asyncio.Protocol):
             on_kept=self._count_incomplete,
         )
         self._http = self._calls.http
-        self._is_counted = False
+        self._is_counted = self._is_unread_counted = False
         self._is_full = False
         self._is_in_line = False
         self._is_reading = True
@@ -91,6 +99,7 @@ class GrpcPeer(asyncio.Protocol):
         self._has_spoken = True
         self._http.receive(data)
         if self._is_in_line:
+            self._read_or_wait()
             return
         turns = self._turns
         if turns.is_over:
@@ -105,8 +114,7 @@ class GrpcPeer(asyncio.Protocol):
     def take_turn(self, until: float) -> bool:
         """Handles more frames; see `turns.Waiting`."""
         self._is_in_line = not self.is_closed and self._handle(until)
-        if not self._is_in_line:
-            self._read_or_wait()
+        self._read_or_wait()
         return self._is_in_line
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -115,6 +123,7 @@ class GrpcPeer(asyncio.Protocol):
         self._closed.set_result(None)
         self._calls.cancel()
         self._unfinished.forget(self)
+        self._unread.forget(self)
         self._http.end(wire.NO_ERROR, "the connection is lost")
         self._on_close(self)
 
@@ -142,7 +151,7 @@ class GrpcPeer(asyncio.Protocol):
         while has_more := step(_FRAMES_A_STEP):
             if clock() >= until:
                 break
-            if len(self._http.out.frames) > _FRAMES_A_STEP:
+            if len(self._http.out.frames) > _WRITE_PARTS:
                 self._flush()
                 self._is_flush_due = True
                 if self._is_full:
@@ -152,7 +161,9 @@ class GrpcPeer(asyncio.Protocol):
 
     def _read_or_wait(self) -> None:
         """Pauses reading while much is unread, or waits for its turn; resumes it afterwards."""
-        has_room = not self._is_full and not self._is_in_line
+        has_room = not self._is_full and (
+            not self._is_in_line or self._http.unhandled_bytes < _UNHANDLED_BYTES_MAX
+        )
         if has_room != self._is_reading and not self.is_closed:
             self._is_reading = has_room
             if has_room:
@@ -189,6 +200,9 @@ class GrpcPeer(asyncio.Protocol):
             frames, out.frames = out.frames, []
             self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
         out.frames.clear()
+        if self._is_unread_counted or out.queued_bytes >= COUNTED_BYTES_MIN:
+            self._is_unread_counted = out.queued_bytes >= COUNTED_BYTES_MIN
+            self._unread.note(self, out.queued_bytes)
         if http.fault is not None and not self.is_closed:
             logger.info("%s is let go: %s", self.address, http.fault)
             self._calls.cancel()
