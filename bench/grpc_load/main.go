@@ -58,7 +58,7 @@ func main() {
 		log.Fatal(err)
 	}
 	id := fmt.Sprintf("bench@%d", os.Getpid())
-	pairs := metadata.Pairs("x-mq-client-id", id, "x-mq-language", "GOLANG",
+	pairs := metadata.Pairs("x-mq-client-id", id, "x-mq-language", "GO",
 		"x-mq-client-version", "5.1.4", "x-mq-protocol", "v2")
 	s := &shared{client: pb.NewMessagingServiceClient(conn),
 		ctx: metadata.NewOutgoingContext(context.Background(), pairs)}

@@ -63,10 +63,10 @@ def test_a_broker_in_the_process_sees_each_client() -> None:
         other = Client(world.proxy, "other@1", **{"x-mq-language": "JAVA"})
         await other.connect(consumer_settings())
         await asyncio.sleep(1)
-        assert sorted(await members(world)) == [("me@1", "GOLANG"), ("other@1", "JAVA")]
+        assert sorted(await members(world)) == [("me@1", "GO"), ("other@1", "JAVA")]
         await other.ask("NotifyClientTermination", pb.NotifyClientTerminationRequest())
         await asyncio.sleep(1)
-        assert await members(world) == [("me@1", "GOLANG")]
+        assert await members(world) == [("me@1", "GO")]
 
     play(test, inner=True)
 
