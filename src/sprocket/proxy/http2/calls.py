@@ -1,0 +1,153 @@
+"""The calls of one connection, as the methods of a service see them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sprocket.base.deadline import Deadline
+from sprocket.proxy.http2.messages_in import MessageReader
+from sprocket.proxy.http2.status import GrpcError, GrpcStatus
+from sprocket.proxy.http2.stream import Http2Stream
+
+if TYPE_CHECKING:
+    from sprocket.proxy.http2.peer import GrpcPeer
+
+#: `drained` waits while more than this is queued on a stream, bytes.
+QUEUED_BYTES_MAX = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """A method with one request and one reply.
+
+    Args:
+        answer: takes the call and the bytes of the request. It returns the bytes of the reply, and
+            is then answered at once, without a task; or an awaitable for them. It refuses by
+            raising a `GrpcError`.
+    """
+
+    answer: Callable[[GrpcCall, bytes], bytes | Awaitable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """A method whose reply is a stream; its request may be one too.
+
+    Args:
+        answer: a coroutine function that takes the call, reads its requests by `receive` and
+            replies by `send`. The call ends well when it returns; `GrpcError` ends it otherwise.
+    """
+
+    answer: Callable[[GrpcCall], Awaitable[None]]
+
+
+Method = Unary | Streaming
+
+
+class GrpcCall:
+    """One call.
+
+    Its task is cancelled when the client cancels the call, when its connection breaks and at its
+    deadline.
+
+    Attributes:
+        method: the path: `/package.Service/Method`.
+        metadata: the headers of the request, pseudo-headers too, by their names in lower case.
+        deadline: when the client gives up.
+        is_over: whether nothing more can be sent: it has ended, or the client is gone.
+    """
+
+    def __init__(
+        self,
+        peer: GrpcPeer,
+        stream: Http2Stream,
+        method: str,
+        metadata: Mapping[str, str],
+        deadline: Deadline,
+    ) -> None:
+        self._peer = peer
+        self.stream = stream
+        self.method = method
+        self.metadata = metadata
+        self.deadline = deadline
+        self.is_over = False
+        self.reader: MessageReader | None = None
+        self.requests: deque[bytes] = deque()
+        self.unread_bytes = 0
+        self.task: asyncio.Task[None] | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.has_headers = False
+        self._changed: asyncio.Event | None = None
+
+    @property
+    def address(self) -> str:
+        """`host:port` of the client."""
+        return self._peer.address
+
+    async def receive(self) -> bytes | None:
+        """The next request of a streaming method; None after the last one.
+
+        Only one at a time may wait here.
+
+        Raises:
+            GrpcError: the client ended in the middle of a message.
+        """
+        while not self.requests:
+            if self.stream.is_peer_done or self.is_over:
+                return None
+            await self._change()
+        message = self.requests.popleft()
+        self._peer.was_read(self)
+        return message
+
+    def send(self, message: bytes) -> None:
+        """Sends a message of a streaming method; it is dropped once the call is over.
+
+        Whoever sends many awaits `drained` between them: what the client does not read is kept.
+        """
+        if not self.is_over:
+            self._peer.send_message(self, message)
+
+    async def drained(self) -> None:
+        """Returns when the client has taken most of what was sent, or is gone."""
+        while self.stream.queued_bytes > QUEUED_BYTES_MAX and not self.is_over:
+            await self._change()
+
+    async def _change(self) -> None:
+        if self._changed is None:
+            self._changed = asyncio.Event()
+        self._changed.clear()
+        await self._changed.wait()
+
+    def changed(self) -> None:
+        """Wakes those that wait for the client."""
+        if self._changed is not None:
+            self._changed.set()
+
+    def end(self) -> None:
+        """Ends the call; a task that is still in it is cancelled."""
+        self.is_over = True
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        if self.task is not None and self.task is not asyncio.current_task():
+            self.task.cancel()
+        self.requests.clear()
+        self.changed()
+
+
+def deadline_after(seconds: float | None, now: float) -> Deadline:
+    """The deadline of a call that began at a loop time."""
+    return Deadline(math.inf if seconds is None else now + seconds)
+
+
+def ending_of(error: BaseException) -> tuple[GrpcStatus, str]:
+    """Status and text for an error that came out of a method."""
+    if isinstance(error, GrpcError):
+        return error.status, error.text
+    return GrpcStatus.UNKNOWN, f"internal error: {type(error).__name__}"
