@@ -72,7 +72,9 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "spark/pipelines": (("parts",),),
     "delay": (("levels",), ("timers",)),
-    "proxy": (("http2",),),
+    "proxy": (
+        ("http2", "config"), ("messages",), ("brokers",), ("clients",), ("methods",),
+    ),
     "remoting": (("address", "turns"), ("tls",)),
 }  # fmt: skip
 #: `runtime` is the world behind the ports: it knows the ports only, and whoever starts something

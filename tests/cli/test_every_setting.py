@@ -20,7 +20,7 @@ EVERY = LOADED + IN_PROGRAMS
 COUNTED = re.compile(
     r"_(ms|bytes|hours|seconds|percent|max|port|level|batch|workers|slots|entries|queues|pages)$"
     r"|^(ms|port|id|permission|election_priority|retries|concurrency|processes|copies|copies_min|producer_pause_factor)$"
-    r"|_bytes_|_count_|_seconds_|_checks_|_hours_"
+    r"|_bytes_|_ms_min|_count_|_seconds_|_checks_|_hours_"
 )
 
 

@@ -9,6 +9,8 @@
     ├── ProtocolError
     │   ├── LocalProtocolError    we were about to break the wire format
     │   └── RemoteProtocolError   the peer broke it
+    │       ├── ConnectionFault   so that the connection ends (proxy.http2.faults)
+    │       └── StreamFault       so that one stream ends (proxy.http2.faults)
     ├── TransportError        no server replied
     │   ├── ConnectFailed     no connection could be made
     │   ├── ConnectionLost    it broke before the reply arrived
@@ -36,8 +38,10 @@
     ├── ElectorUnavailable    nobody says who leads a group (election.elector)
     ├── LeaseGone             a key is to be bound to a lease that ended (election.leased_keys)
     ├── LogsDiffer            a copy has what its master has not (replication.slave_forms)
+    ├── GrpcError             ends a call with a status (proxy.http2.status)
     ├── ProcessLost           a filter's process ended (filterserver.process)
     ├── NotConfined           a filter's process cannot be shut in (filterserver.process)
+    ├── CallRefused           a proxy refuses a call (proxy.messages.statuses)
     ├── ReadFailed            Spark: messages to read are gone (spark.options.loss)
     ├── WriteFailed           Spark: messages could not be written (spark.writing.send)
     ├── StreamFailed          Spark: a streaming query failed (spark.pipelines.parts.streams)

@@ -166,7 +166,7 @@ class Processes:
             self._children = list(
                 await asyncio.gather(*(self._start() for _ in range(self._count)))
             )
-        except BaseException:
+        except BaseException:  # whatever it was: none of them stays
             await self._stop()
             raise
         return self

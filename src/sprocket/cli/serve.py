@@ -43,6 +43,36 @@ Port = Annotated[
     typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0 takes a free one."),
 ]
 
+NameServerPort = Annotated[
+    int | None,
+    typer.Option(
+        "--nameserver-port",
+        metavar="N",
+        min=0,
+        max=65535,
+        help="TCP port of the name server; 0 takes a free one.",
+    ),
+]
+BrokerPort = Annotated[
+    int | None,
+    typer.Option(
+        "--broker-port",
+        metavar="N",
+        min=0,
+        max=65535,
+        help="TCP port of the broker; 0 takes a free one.",
+    ),
+]
+GrpcPort = Annotated[
+    str | None,
+    typer.Option(
+        "--grpc-port",
+        metavar="N|off",
+        help="TCP port for clients of RocketMQ's gRPC service (8081); 0 takes a free one, off "
+        "leaves them out.",
+    ),
+]
+
 STANDALONE_EXAMPLES = (
     "sprocket standalone",
     "sprocket standalone --store /var/lib/sprocket --nameserver-port 9876 --broker-port 10911",
@@ -61,35 +91,9 @@ BROKER_EXAMPLES = (
 
 def standalone(
     store: Store = None,
-    nameserver_port: Annotated[
-        int | None,
-        typer.Option(
-            "--nameserver-port",
-            metavar="N",
-            min=0,
-            max=65535,
-            help="TCP port of the name server; 0 takes a free one.",
-        ),
-    ] = None,
-    broker_port: Annotated[
-        int | None,
-        typer.Option(
-            "--broker-port",
-            metavar="N",
-            min=0,
-            max=65535,
-            help="TCP port of the broker; 0 takes a free one.",
-        ),
-    ] = None,
-    grpc_port: Annotated[
-        str | None,
-        typer.Option(
-            "--grpc-port",
-            metavar="N|off",
-            help="TCP port for clients of RocketMQ's gRPC service (8081); 0 takes a free one, "
-            "off leaves them out.",
-        ),
-    ] = None,
+    nameserver_port: NameServerPort = None,
+    broker_port: BrokerPort = None,
+    grpc_port: GrpcPort = None,
     host: Host = None,
     advertise: Advertise = None,
     config: ConfigFile = None,

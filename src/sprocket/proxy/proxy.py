@@ -21,14 +21,14 @@ from sprocket.base.ports import Clock, Entropy
 from sprocket.protocol.command import Command
 from sprocket.proxy.brokers.brokers import Brokers
 from sprocket.proxy.brokers.calls import AnswerFirst, BrokerCalls, InnerCalls, PoolCalls
-from sprocket.proxy.brokers.popped_replies import Receipt
+from sprocket.proxy.brokers.popped_replies import ReceiptHandle
 from sprocket.proxy.brokers.receipts import Receipts
 from sprocket.proxy.clients.commands import ClientCommands
 from sprocket.proxy.clients.presence import Presence
 from sprocket.proxy.clients.renewals import Renewals
 from sprocket.proxy.clients.served_clients import ServedClient, ServedClients
 from sprocket.proxy.config import ProxyConfig
-from sprocket.proxy.http2.calls import Method, Streaming
+from sprocket.proxy.http2.call_form import Method, Streaming
 from sprocket.proxy.http2.limits import GrpcLimits
 from sprocket.proxy.http2.server import GrpcServer
 from sprocket.proxy.messages import rocketmq_pb2 as pb
@@ -48,7 +48,8 @@ from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
 
-_SERVICE = "/apache.rocketmq.v2.MessagingService/"
+#: The path of the service; behind it stands the name of the method.
+SERVICE = "/apache.rocketmq.v2.MessagingService/"
 #: How long messages may take to be given back at the end, s.
 _GIVE_BACK_SECONDS = 3.0
 #: Requests of one connection to a broker that may wait: receives wait there.
@@ -77,6 +78,9 @@ class Proxy:
         tls: whether and how it speaks TLS.
         own_id: how brokers elsewhere know the proxy; drawn if it is empty.
         is_shared: whether other processes listen at the same port.
+
+    Attributes:
+        methods: what clients may call, by path; while it serves.
 
     Raises:
         ConfigError: a setting is invalid.
@@ -162,15 +166,16 @@ class Proxy:
         self._presence = Presence(brokers, clients, self._own_id, inner=inner)
 
         async def change(group: str, topic: str, handle: str, milliseconds: int) -> str:
-            changed = await receipts.hide(group, topic, Receipt.parse(handle), milliseconds)
+            changed = await receipts.hide(group, topic, ReceiptHandle.parse(handle), milliseconds)
             return changed.encode()
 
         self._renewals = Renewals(config, clock, change=change, group_of=brokers.group)
         self._receives = ReceiveMethods(
             brokers, clients, receipts, self._renewals, config, clock=clock
         )
+        self.methods = self._methods(receipts)
         self._server = GrpcServer(
-            self._methods(receipts),
+            self.methods,
             host=config.host,
             port=config.port,
             limits=GrpcLimits(message_bytes_max=config.request_bytes_max),
@@ -184,7 +189,7 @@ class Proxy:
         acks = AckMethods(receipts, self._renewals, config)
         routes = RouteMethods(brokers)
         transactions = TransactionMethods(brokers, config)
-        telemetry = TelemetryMethods(
+        self._telemetry = telemetry = TelemetryMethods(
             brokers, clients, self._presence, self._commands, config, clock=self._clock
         )
         unaries: dict[str, Answer] = {
@@ -200,13 +205,13 @@ class Proxy:
             "ForwardMessageToDeadLetterQueue": acks.forward,
         }
         methods: dict[str, Method] = {
-            f"{_SERVICE}{name}": unary(
+            f"{SERVICE}{name}": unary(
                 getattr(pb, f"{name}Request"), getattr(pb, f"{name}Response"), answer
             )
             for name, answer in unaries.items()
         }
-        methods[f"{_SERVICE}ReceiveMessage"] = Streaming(self._receives.receive)
-        methods[f"{_SERVICE}Telemetry"] = Streaming(telemetry.telemetry)
+        methods[f"{SERVICE}ReceiveMessage"] = Streaming(self._receives.receive)
+        methods[f"{SERVICE}Telemetry"] = Streaming(telemetry.telemetry)
         return methods
 
     def _asked_by_broker(self, command: Command, peer: Peer) -> EventualResponse:
@@ -229,6 +234,8 @@ class Proxy:
     ) -> None:
         """Lets calls end, gives back what clients had in hand, and closes."""
         async with self._exit:
+            self._receives.stop()
+            self._telemetry.stop()
             await self._server.drain(Deadline.after_ms(self._config.drain_ms))
             for task in self._tasks:
                 task.cancel()

@@ -15,6 +15,7 @@ from sprocket.base.errors import (
 )
 from sprocket.clientcore.routes import NameServers, TopicRoute, no_route, read_route
 from sprocket.message.queue import QueueId
+from sprocket.message.topic_attributes import topic_type
 from sprocket.protocol.bodies import ClusterInfo, GroupConfig, Route, TopicConfig
 from sprocket.protocol.codes import MASTER
 from sprocket.protocol.command import Buffer, Command, Header
@@ -30,9 +31,6 @@ from sprocket.proxy.messages.statuses import CallRefused
 from sprocket.remoting.alternatives import first_answer
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.transport import Peer
-
-_MESSAGE_TYPE = "message.type"
-_NORMAL = "NORMAL"
 
 
 class KnownTopic(NamedTuple):
@@ -218,7 +216,7 @@ class Brokers:
             except SprocketError:
                 continue
             config = TopicConfig.decode(reply.body)
-            return config.attributes.get(_MESSAGE_TYPE, _NORMAL)
+            return topic_type(config.attributes).value
         return UNKNOWN_TYPE
 
     async def group(self, name: str, topic: str | None = None) -> GroupConfig | None:

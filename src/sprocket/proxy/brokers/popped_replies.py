@@ -21,7 +21,7 @@ from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.messages.statuses import CallRefused
 
 
-class Receipt(NamedTuple):
+class ReceiptHandle(NamedTuple):
     """What a receipt handle says.
 
     Attributes:
@@ -36,7 +36,7 @@ class Receipt(NamedTuple):
         return f"{self.handle.encode()} {self.log_offset}"
 
     @classmethod
-    def parse(cls, text: str) -> Receipt:
+    def parse(cls, text: str) -> ReceiptHandle:
         """Parses a receipt handle.
 
         Raises:
@@ -55,7 +55,7 @@ class Receipt(NamedTuple):
         """The topic in which the message lies, by the topic that was received from."""
         return topic_of(topic, group, self.handle.kind)
 
-    def changed(self, reply: InvisibleReply) -> Receipt:
+    def changed(self, reply: InvisibleReply) -> ReceiptHandle:
         """The receipt after a change of the invisible time."""
         handle = self.handle
         start = handle.start_offset if handle.is_in_order else handle.offset
@@ -65,14 +65,14 @@ class Receipt(NamedTuple):
             invisible_ms=reply.invisible_time,
             revive_queue=reply.revive_qid,
         )
-        return Receipt(made, self.log_offset)
+        return ReceiptHandle(made, self.log_offset)
 
 
 class PoppedOne(NamedTuple):
     """A message, and its receipt."""
 
     message: StoredMessage
-    receipt: Receipt
+    receipt: ReceiptHandle
 
 
 def read_popped(reply: Command, request: PopMessage, broker: str) -> list[PoppedOne]:
@@ -95,7 +95,7 @@ def read_popped(reply: Command, request: PopMessage, broker: str) -> list[Popped
                 place = handle.kind, handle.queue_number
                 other = counts.get((*place, -1), 0)
                 message.reconsume_times = counts.get((*place, handle.offset), other)
-            found.append(PoppedOne(message, Receipt(handle, message.log_offset)))
+            found.append(PoppedOne(message, ReceiptHandle(handle, message.log_offset)))
     except (UsageError, CorruptRecord) as error:
         raise RemoteProtocolError(f"the reply to a pop: {error}") from error
     return found

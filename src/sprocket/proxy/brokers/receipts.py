@@ -13,7 +13,7 @@ from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.pop import AckMessage, ChangeInvisible, InvisibleReply
 from sprocket.protocol.requests.send import SendBack
 from sprocket.proxy.brokers.brokers import Brokers
-from sprocket.proxy.brokers.popped_replies import Receipt
+from sprocket.proxy.brokers.popped_replies import ReceiptHandle
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.messages.statuses import CallRefused
 
@@ -30,7 +30,9 @@ class Receipts:
         self._brokers = brokers
         self._clock = clock
 
-    def acknowledge(self, group: str, topic: str, receipt: Receipt) -> Command | Awaitable[Command]:
+    def acknowledge(
+        self, group: str, topic: str, receipt: ReceiptHandle
+    ) -> Command | Awaitable[Command]:
         """The broker's reply to the acknowledgement of a message.
 
         Raises:
@@ -49,7 +51,9 @@ class Receipts:
         )
         return self._ask(receipt, topic, header)
 
-    async def hide(self, group: str, topic: str, receipt: Receipt, milliseconds: int) -> Receipt:
+    async def hide(
+        self, group: str, topic: str, receipt: ReceiptHandle, milliseconds: int
+    ) -> ReceiptHandle:
         """Changes for how long a message is invisible, from now on; returns its new receipt.
 
         Raises:
@@ -70,7 +74,9 @@ class Receipts:
         reply = checked(await _awaited(self._ask(receipt, topic, header)))
         return receipt.changed(reply.read(InvisibleReply))
 
-    async def give_up(self, group: str, topic: str, receipt: Receipt, message_id: str) -> None:
+    async def give_up(
+        self, group: str, topic: str, receipt: ReceiptHandle, message_id: str
+    ) -> None:
         """Makes a message a dead letter of its group.
 
         Raises:
@@ -91,11 +97,13 @@ class Receipts:
         (await _awaited(self._ask(receipt, topic, header))).checked()
         await _awaited(self.acknowledge(group, topic, receipt))
 
-    def _check(self, receipt: Receipt) -> None:
+    def _check(self, receipt: ReceiptHandle) -> None:
         if receipt.handle.due_ms <= self._clock.now_ms():
             raise CallRefused(pb.INVALID_RECEIPT_HANDLE, "receipt handle is expired")
 
-    def _ask(self, receipt: Receipt, topic: str, header: Header) -> Command | Awaitable[Command]:
+    def _ask(
+        self, receipt: ReceiptHandle, topic: str, header: Header
+    ) -> Command | Awaitable[Command]:
         address = self._brokers.address(receipt.handle.broker)
         if address is None:
             return self._find_and_ask(receipt.handle.broker, topic, header)

@@ -3,7 +3,7 @@
 It knows nothing of RocketMQ, nor of protobuf. How it is used:
 
     methods = {
-        "/package.Service/Send": Unary(send),         # calls.Unary, calls.Streaming
+        "/package.Service/Send": Unary(send),         # call_form.Unary, .Streaming
         "/package.Service/Receive": Streaming(receive),
     }
     async with GrpcServer(methods, host="0.0.0.0", port=8081, tls=TlsConfig()) as server:

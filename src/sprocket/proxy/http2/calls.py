@@ -3,50 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sprocket.base.deadline import Deadline
+from sprocket.proxy.http2.call_form import CallForm
 from sprocket.proxy.http2.messages_in import MessageReader
 from sprocket.proxy.http2.status import GrpcError, GrpcStatus
 from sprocket.proxy.http2.stream import Http2Stream
 
 if TYPE_CHECKING:
-    from sprocket.proxy.http2.peer import GrpcPeer
+    from sprocket.proxy.http2.peer_calls import PeerCalls
 
 #: `drained` waits while more than this is queued on a stream, bytes.
 QUEUED_BYTES_MAX = 1 << 18
-
-
-@dataclass(frozen=True, slots=True)
-class Unary:
-    """A method with one request and one reply.
-
-    Args:
-        answer: takes the call and the bytes of the request. It returns the bytes of the reply, and
-            is then answered at once, without a task; or an awaitable for them. It refuses by
-            raising a `GrpcError`.
-    """
-
-    answer: Callable[[GrpcCall, bytes], bytes | Awaitable[bytes]]
-
-
-@dataclass(frozen=True, slots=True)
-class Streaming:
-    """A method whose reply is a stream; its request may be one too.
-
-    Args:
-        answer: a coroutine function that takes the call, reads its requests by `receive` and
-            replies by `send`. The call ends well when it returns; `GrpcError` ends it otherwise.
-    """
-
-    answer: Callable[[GrpcCall], Awaitable[None]]
-
-
-Method = Unary | Streaming
+NEVER = Deadline.never()
 
 
 class GrpcCall:
@@ -64,16 +35,16 @@ class GrpcCall:
 
     def __init__(
         self,
-        peer: GrpcPeer,
+        calls: PeerCalls,
         stream: Http2Stream,
-        method: str,
-        metadata: Mapping[str, str],
+        form: CallForm,
         deadline: Deadline,
     ) -> None:
-        self._peer = peer
+        self._calls = calls
         self.stream = stream
-        self.method = method
-        self.metadata = metadata
+        self.form = form
+        self.method = form.path
+        self.metadata = form.metadata
         self.deadline = deadline
         self.is_over = False
         self.reader: MessageReader | None = None
@@ -87,7 +58,7 @@ class GrpcCall:
     @property
     def address(self) -> str:
         """`host:port` of the client."""
-        return self._peer.address
+        return self._calls.address()
 
     async def receive(self) -> bytes | None:
         """The next request of a streaming method; None after the last one.
@@ -102,7 +73,7 @@ class GrpcCall:
                 return None
             await self._change()
         message = self.requests.popleft()
-        self._peer.was_read(self)
+        self._calls.was_read(self)
         return message
 
     def send(self, message: bytes) -> None:
@@ -111,7 +82,7 @@ class GrpcCall:
         Whoever sends many awaits `drained` between them: what the client does not read is kept.
         """
         if not self.is_over:
-            self._peer.send_message(self, message)
+            self._calls.send_message(self, message)
 
     async def drained(self) -> None:
         """Returns when the client has taken most of what was sent, or is gone."""
@@ -139,11 +110,6 @@ class GrpcCall:
             self.task.cancel()
         self.requests.clear()
         self.changed()
-
-
-def deadline_after(seconds: float | None, now: float) -> Deadline:
-    """The deadline of a call that began at a loop time."""
-    return Deadline(math.inf if seconds is None else now + seconds)
 
 
 def ending_of(error: BaseException) -> tuple[GrpcStatus, str]:

@@ -8,49 +8,29 @@ made to wait.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from sprocket.proxy.http2 import frames as wire
 from sprocket.proxy.http2.faults import ConnectionFault, StreamFault
 from sprocket.proxy.http2.field_decoder import FieldDecoder
-from sprocket.proxy.http2.header_blocks import HeaderPair, fault_in_request, fault_in_trailers
+from sprocket.proxy.http2.frame_reader import BlockReader, FrameReader, without_padding
+from sprocket.proxy.http2.header_blocks import HeaderBlock
+from sprocket.proxy.http2.limits import GrpcLimits
+from sprocket.proxy.http2.nuisance import RESET_COST, Nuisance
 from sprocket.proxy.http2.outgoing import Outgoing
 from sprocket.proxy.http2.stream import Http2Stream
 
 #: Streams that we ended and whose peer may not know it yet; more are forgotten, oldest first.
 _ENDED_MAX = 1000
-#: What frames that ask for an answer or bring nothing may cost, until `calm`. A stream that the
-#: peer resets costs more, and every frame of a reply makes up for as much.
-_NUISANCE_MAX = 10_000
-_RESET_COST = 20
 #: The payload of the PING whose answer shows that the peer knows of our GOAWAY.
 _DRAINING = b"draining"
-
-
-@dataclass(frozen=True, slots=True)
-class Http2Limits:
-    """Limits of one connection.
-
-    Attributes:
-        streams_max: the most streams at a time; further ones are refused.
-        stream_window_bytes: what a peer may send on a stream before its user has read it.
-        connection_window_bytes: the same for all of its streams together.
-        headers_bytes_max: the most that the headers of a request may have, with 32 bytes for each,
-            as RFC 9113 counts them.
-    """
-
-    streams_max: int = 1024
-    stream_window_bytes: int = 256 << 10
-    connection_window_bytes: int = 16 << 20
-    headers_bytes_max: int = 16 << 10
+_ASKING = b"are you?"
 
 
 class StreamUser(Protocol):
     """Who answers the streams of a connection."""
 
-    def opened(self, stream: Http2Stream, headers: Sequence[HeaderPair]) -> None:
+    def opened(self, stream: Http2Stream, headers: HeaderBlock) -> None:
         """A request begins. `stream.is_peer_done` says whether it has no body."""
 
     def received(self, stream: Http2Stream, data: bytes) -> None:
@@ -81,27 +61,23 @@ class Http2Connection:
         out: what is to be sent, and how much of it; see `Outgoing`.
     """
 
-    def __init__(self, user: StreamUser, limits: Http2Limits) -> None:
+    def __init__(self, user: StreamUser, limits: GrpcLimits) -> None:
         self._user = user
         self._limits = limits
         self._fields = FieldDecoder(limits.headers_bytes_max)
-        self._data = b""
-        self._at = 0
-        self._has_preface = False
+        self._blocks = BlockReader(limits.headers_bytes_max)
         self.has_settings = False
         self._last = 0
         self._last_allowed = wire.LOW_31_BITS
         self._received_bytes = 0
         self._receive_window = limits.connection_window_bytes
-        #: The block that CONTINUATION frames go on with: stream, flags of its HEADERS, bytes.
-        self._unfinished: tuple[int, int, bytearray] | None = None
         self._ended: dict[int, None] = {}
-        self._nuisance = 0
+        self._nuisance = Nuisance()
         self._is_announced = False
         self.fault: str | None = None
-        self.is_peer_going = False
         self.streams: dict[int, Http2Stream] = {}
         self.out = Outgoing(user.has_room, self._over)
+        self._reader = FrameReader(self._take)
         self._handlers = {
             wire.DATA: self._take_data,
             wire.HEADERS: self._take_headers,
@@ -129,12 +105,6 @@ class Http2Connection:
     # Bytes in.
 
     @property
-    def kept_bytes(self) -> int:
-        """The bytes that belong to no whole frame or header block yet."""
-        block = 0 if self._unfinished is None else len(self._unfinished[2])
-        return len(self._data) - self._at + block
-
-    @property
     def is_draining(self) -> bool:
         """Whether no further request is answered."""
         return self._last_allowed != wire.LOW_31_BITS
@@ -142,54 +112,18 @@ class Http2Connection:
     def receive(self, data: bytes) -> None:
         """Takes bytes of the peer; `step` handles them."""
         if self.fault is None:
-            self._data = self._data[self._at :] + data if self._at < len(self._data) else data
-            self._at = 0
+            self._reader.receive(data)
 
     def step(self, frames_max: int) -> bool:
         """Handles at most that many frames. Returns whether there may be more of them."""
         try:
-            return self._step(frames_max)
+            return self._reader.step(frames_max)
         except ConnectionFault as fault:
             self.end(fault.code, str(fault))
             return False
 
-    def _step(self, frames_max: int) -> bool:
-        if not self._has_preface and not self._take_preface():
-            return False
-        data, at = self._data, self._at
-        size, unpack = len(data), wire.HEAD.unpack_from
-        while frames_max and size - at >= wire.HEAD_BYTES and self.fault is None:
-            high, low, kind, flags, number = unpack(data, at)
-            length = high << 8 | low
-            if length > wire.FRAME_BYTES:
-                raise ConnectionFault(
-                    wire.FRAME_SIZE_ERROR,
-                    f"a frame of {length} bytes; {wire.FRAME_BYTES} are allowed",
-                )
-            end = at + wire.HEAD_BYTES + length
-            if end > size:
-                break
-            self._at = end
-            try:
-                self._take(kind, flags, number & wire.LOW_31_BITS, data[at + 9 : end])
-            except StreamFault as fault:
-                self._count(_RESET_COST)
-                self.reset(number & wire.LOW_31_BITS, fault.code)
-            at = end
-            frames_max -= 1
-        return not frames_max and at < size
-
-    def _take_preface(self) -> bool:
-        got = self._data[: len(wire.PREFACE)]
-        if not wire.PREFACE.startswith(got):
-            raise ConnectionFault(wire.PROTOCOL_ERROR, "it does not speak HTTP/2")
-        if len(got) == len(wire.PREFACE):
-            self._at = len(got)
-            self._has_preface = True
-        return self._has_preface
-
     def _take(self, kind: int, flags: int, number: int, payload: bytes) -> None:
-        if self._unfinished is not None and kind != wire.CONTINUATION:
+        if self._blocks.is_unfinished and kind != wire.CONTINUATION:
             raise ConnectionFault(wire.PROTOCOL_ERROR, "a header block is broken off")
         if not self.has_settings:
             if kind != wire.SETTINGS or flags & wire.ACK:
@@ -198,51 +132,29 @@ class Http2Connection:
         handler = self._handlers.get(kind)
         if handler is None:  # a kind that we do not know is ignored: RFC 9113, section 4.1
             self._count(1)
-        else:
+            return
+        try:
             handler(flags, number, payload)
+        except StreamFault as fault:
+            self._count(RESET_COST)
+            self.reset(number, fault.code)
 
     def _count(self, cost: int) -> None:
         """Counts a frame that brings no call further."""
-        self._nuisance += cost
-        if self._nuisance > _NUISANCE_MAX:
-            self._nuisance = max(0, self._nuisance - self.out.data_frames * _RESET_COST)
-            self.out.data_frames = 0
-        if self._nuisance > _NUISANCE_MAX:
-            raise ConnectionFault(wire.ENHANCE_YOUR_CALM, "too many frames that bring nothing")
+        self._nuisance.count(cost, self.out)
 
     # Requests.
 
     def _take_headers(self, flags: int, number: int, payload: bytes) -> None:
-        if not number & 1:
-            raise ConnectionFault(wire.PROTOCOL_ERROR, "HEADERS on a stream that is no client's")
-        if flags & wire.PADDED:
-            payload = _without_padding(payload)
-        if flags & wire.WITH_PRIORITY:
-            if len(payload) < 5:
-                raise ConnectionFault(wire.FRAME_SIZE_ERROR, "HEADERS without their priority")
-            if wire.number_in(payload) & wire.LOW_31_BITS == number:
-                raise ConnectionFault(wire.PROTOCOL_ERROR, "a stream that depends on itself")
-            payload = payload[5:]
-        if flags & wire.END_HEADERS:
-            self._take_block(number, flags, payload)
-        else:
-            self._unfinished = (number, flags, bytearray(payload))
-            self._bound_block()
+        block = self._blocks.begin(flags, number, payload)
+        if block is not None:
+            self._take_block(number, flags, block)
 
     def _take_continuation(self, flags: int, number: int, payload: bytes) -> None:
-        if self._unfinished is None or self._unfinished[0] != number:
-            raise ConnectionFault(wire.PROTOCOL_ERROR, "CONTINUATION of no header block")
-        self._count(1 if payload else _RESET_COST)
-        number, first_flags, block = self._unfinished
-        block += payload
-        self._bound_block()
-        if flags & wire.END_HEADERS:
-            self._unfinished = None
-            self._take_block(number, first_flags, bytes(block))
-
-    def _bound_block(self) -> None:
-        if self._unfinished and len(self._unfinished[2]) > self._limits.headers_bytes_max:
-            raise ConnectionFault(wire.ENHANCE_YOUR_CALM, "a header block has too many bytes")
+        self._count(1 if payload else RESET_COST)
+        whole = self._blocks.go_on(flags, number, payload)
+        if whole is not None:
+            self._take_block(number, *whole)
 
     def _take_block(self, number: int, flags: int, block: bytes) -> None:
         # Every block must be decoded, whatever becomes of its stream: the next ones refer to it.
@@ -261,21 +173,21 @@ class Http2Connection:
         self._last = number
         if headers is None:
             raise StreamFault(wire.ENHANCE_YOUR_CALM, "headers of too many bytes")
-        if (why := fault_in_request(headers)) is not None:
+        if (why := headers.fault) is not None:
             raise StreamFault(wire.PROTOCOL_ERROR, why)
         if len(self.streams) >= self._limits.streams_max:
             raise StreamFault(wire.REFUSED_STREAM, "too many streams")
         stream = Http2Stream(number, self.out.stream_window, self._limits.stream_window_bytes)
         stream.is_peer_done = is_done
-        for name, value in headers:
-            if name == b"content-length":
-                stream.body_left = int(value) if value.isdigit() and len(value) < 20 else -1
-                self._check_body(stream, 0)
+        if (size := headers.fields.get("content-length")) is not None:
+            is_size = size.isascii() and size.isdigit() and len(size) < 20
+            stream.body_left = int(size) if is_size else -1
+            self._check_body(stream, 0)
         self.streams[number] = stream
         self._user.opened(stream, headers)
 
     def _take_trailers(
-        self, stream: Http2Stream, headers: Sequence[HeaderPair] | None, is_done: bool
+        self, stream: Http2Stream, headers: HeaderBlock | None, is_done: bool
     ) -> None:
         if stream.is_peer_done:
             raise StreamFault(wire.STREAM_CLOSED, "HEADERS after the end of a request")
@@ -283,7 +195,7 @@ class Http2Connection:
             raise StreamFault(wire.PROTOCOL_ERROR, "HEADERS in the middle of a request")
         if headers is None:
             raise StreamFault(wire.ENHANCE_YOUR_CALM, "trailers of too many bytes")
-        if (why := fault_in_trailers(headers)) is not None:
+        if (why := headers.fault_in_trailers()) is not None:
             raise StreamFault(wire.PROTOCOL_ERROR, why)
         stream.is_peer_done = True
         self._check_body(stream, 0)
@@ -301,7 +213,7 @@ class Http2Connection:
             self.out.add(wire.window_update_frame(0, self._received_bytes))
             self._received_bytes = 0
         if flags & wire.PADDED:
-            payload = _without_padding(payload)
+            payload = without_padding(payload)
         stream = self.streams.get(number)
         if stream is None or stream.is_peer_done:
             self._data_of_no_stream(number)
@@ -357,7 +269,7 @@ class Http2Connection:
         self._check_number(number, "RST_STREAM")
         _check_size(payload, 4, "RST_STREAM")
         stream = self.streams.pop(number, None)
-        self._count(_RESET_COST if stream is not None else 1)
+        self._count(RESET_COST if stream is not None else 1)
         if stream is not None:
             self.out.forget(stream)
             self._user.was_reset(stream)
@@ -371,18 +283,7 @@ class Http2Connection:
             return
         if len(payload) % 6:
             raise ConnectionFault(wire.FRAME_SIZE_ERROR, "SETTINGS of a broken length")
-        for name, value in wire.settings_in(payload):
-            if name == wire.INITIAL_WINDOW_SIZE:
-                if value > wire.WINDOW_BYTES_MAX:
-                    raise ConnectionFault(wire.FLOW_CONTROL_ERROR, "a window of 2 GiB or more")
-                if not self.out.change_windows(value, self.streams.values()):
-                    raise ConnectionFault(wire.FLOW_CONTROL_ERROR, "a window of 2 GiB or more")
-            elif name == wire.MAX_FRAME_SIZE:
-                if not wire.FRAME_BYTES <= value <= wire.FRAME_BYTES_MAX:
-                    raise ConnectionFault(wire.PROTOCOL_ERROR, "MAX_FRAME_SIZE out of its bounds")
-                self.out.allow_frames(value)
-            elif name == wire.ENABLE_PUSH and value > 1:
-                raise ConnectionFault(wire.PROTOCOL_ERROR, "ENABLE_PUSH is neither 0 nor 1")
+        self.out.apply_settings(wire.settings_in(payload), self.streams.values())
         self.out.add(wire.SETTINGS_ACK)
 
     def _take_push(self, _flags: int, _number: int, _payload: bytes) -> None:
@@ -404,7 +305,6 @@ class Http2Connection:
             raise ConnectionFault(wire.PROTOCOL_ERROR, "GOAWAY of a stream")
         if len(payload) < 8:
             raise ConnectionFault(wire.FRAME_SIZE_ERROR, "GOAWAY has 8 bytes or more")
-        self.is_peer_going = True
 
     def _take_window(self, _flags: int, number: int, payload: bytes) -> None:
         _check_size(payload, 4, "WINDOW_UPDATE")
@@ -457,12 +357,17 @@ class Http2Connection:
         """Ends the connection: nothing more is read, and the peer is told why."""
         if self.fault is None:
             self.fault = why
-            self._data, self._at, self._unfinished = b"", 0, None
+            self._reader.stop()
+            self._blocks.forget()
             self.out.add(wire.goaway_frame(self._last, code, why))
 
     def calm(self) -> None:
         """Forgets the frames that brought nothing; its user calls this from time to time."""
-        self._nuisance = 0
+        self._nuisance.cost = 0
+
+    def ask(self) -> None:
+        """Asks the peer for a sign of life."""
+        self.out.add(wire.frame(wire.PING, 0, 0, _ASKING))
 
     def drain(self) -> None:
         """Announces that further requests are not answered soon; those on their way still are."""
@@ -476,12 +381,6 @@ class Http2Connection:
         if not self.is_draining:
             self._last_allowed = self._last
             self.out.add(wire.goaway_frame(self._last, wire.NO_ERROR, ""))
-
-
-def _without_padding(payload: bytes) -> bytes:
-    if not payload or payload[0] >= len(payload):
-        raise ConnectionFault(wire.PROTOCOL_ERROR, "a frame with more padding than bytes")
-    return payload[1 : len(payload) - payload[0]]
 
 
 def _check_size(payload: bytes, size: int, kind: str) -> None:

@@ -1,13 +1,32 @@
-"""Decodes header blocks. Pure."""
+"""Decodes header blocks: HPACK with a memory of what repeats. Pure.
+
+Most requests of a client have the same headers, so that after the first few each is one byte, and
+the whole block is the same bytes as the last one. A block that changed nothing is remembered whole
+until one changes the dynamic table. Of the others the strings are remembered that came in Huffman's
+code: signatures and times are the same for all requests of a second.
+Source: RFC 7541.
+"""
 
 from __future__ import annotations
 
-import hpack
-from hpack.exceptions import HPACKError, OversizedHeaderListError
-
+from sprocket.proxy.http2 import huffman
 from sprocket.proxy.http2.faults import ConnectionFault
-from sprocket.proxy.http2.frames import COMPRESSION_ERROR, ENHANCE_YOUR_CALM
-from sprocket.proxy.http2.header_blocks import HeaderPair
+from sprocket.proxy.http2.frames import COMPRESSION_ERROR
+from sprocket.proxy.http2.header_blocks import HeaderBlock
+from sprocket.proxy.http2.static_table import STATIC_TABLE
+
+#: The size of the dynamic table, which a client may make smaller: the default of the protocol.
+TABLE_BYTES = 4096
+#: What each header counts besides its bytes: RFC 7541, section 4.1.
+_ENTRY_BYTES = 32
+_STATIC = len(STATIC_TABLE)
+#: The numbers of the static table, from 1, with nothing at 0.
+_TABLE = (("", ""), *STATIC_TABLE)
+#: What is remembered, of at most so many bytes: a connection has at most 50 KiB of it. A block
+#: whose headers are all in a table has 20 bytes, a signature in Huffman's code 130.
+_BLOCKS_MAX, _BLOCK_BYTES_MAX = 8, 64
+_STRINGS_MAX, _STRING_BYTES_MAX = 32, 256
+_NUMBER_MAX = 1 << 24
 
 
 class FieldDecoder:
@@ -18,17 +37,136 @@ class FieldDecoder:
     """
 
     def __init__(self, bytes_max: int) -> None:
-        self._decoder = hpack.Decoder(bytes_max)
+        self._bytes_max = bytes_max
+        #: The dynamic table, its newest entry last.
+        self._entries: list[tuple[str, str]] = []
+        self._table_bytes = 0
+        self._table_bytes_max = TABLE_BYTES
+        self._blocks: dict[bytes, HeaderBlock] = {}
+        self._strings: dict[bytes, str] = {}
 
-    def decode(self, block: bytes) -> list[HeaderPair] | None:
+    def decode(self, block: bytes) -> HeaderBlock | None:
         """The headers of a block; None if they are too many.
 
         Raises:
             ConnectionFault: the block is broken.
         """
+        found = self._blocks.get(block)
+        if found is not None:
+            return found
         try:
-            return [(name, value) for name, value in self._decoder.decode(block, raw=True)]
-        except OversizedHeaderListError:
-            raise ConnectionFault(ENHANCE_YOUR_CALM, "headers of too many bytes") from None
-        except (HPACKError, UnicodeDecodeError, IndexError, ValueError):
+            pairs, is_the_same = self._pairs(block)
+        except (IndexError, ValueError):
             raise ConnectionFault(COMPRESSION_ERROR, "a header block is broken") from None
+        if pairs is None:
+            return None
+        found = HeaderBlock(pairs)
+        if is_the_same and len(block) <= _BLOCK_BYTES_MAX:
+            if len(self._blocks) >= _BLOCKS_MAX:
+                self._blocks.clear()
+            self._blocks[block] = found
+        return found
+
+    def _pairs(self, block: bytes) -> tuple[list[tuple[str, str]] | None, bool]:
+        """The headers, and whether the table stayed as it was."""
+        pairs: list[tuple[str, str]] = []
+        is_the_same = True
+        at, end, left = 0, len(block), self._bytes_max
+        while at < end:
+            first = block[at]
+            if first & 0x80:  # a whole header of a table
+                if first == 0xFF:
+                    number, at = _number(block, at, 0x7F)
+                else:
+                    number, at = first & 0x7F, at + 1
+                pair = self._pair(number)
+            elif first & 0xE0 == 0x20:  # a new size of the table, at the beginning only
+                if pairs:
+                    raise ValueError
+                size, at = _number(block, at, 0x1F)
+                self._resize(size)
+                is_the_same = False
+                continue
+            else:
+                is_kept = first & 0x40
+                number, at = _number(block, at, 0x3F if is_kept else 0x0F)
+                if number:
+                    name = self._pair(number)[0]
+                else:
+                    name, at = self._string(block, at)
+                value, at = self._string(block, at)
+                pair = name, value
+                if is_kept:
+                    self._insert(pair)
+                    is_the_same = False
+            left -= len(pair[0]) + len(pair[1]) + _ENTRY_BYTES
+            if left >= 0:
+                pairs.append(pair)
+        # The table must be kept right even if the headers are too many: later blocks refer to it.
+        return (pairs if left >= 0 else None), is_the_same
+
+    def _pair(self, number: int) -> tuple[str, str]:
+        if number <= _STATIC:
+            if not number:
+                raise ValueError
+            return _TABLE[number]
+        return self._entries[_STATIC - number]
+
+    def _string(self, block: bytes, at: int) -> tuple[str, int]:
+        is_coded = block[at] & 0x80
+        size, at = _number(block, at, 0x7F)
+        end = at + size
+        if end > len(block):
+            raise ValueError
+        raw = block[at:end]
+        if not is_coded:
+            return raw.decode("latin-1"), end
+        text = self._strings.get(raw)
+        if text is None:
+            text = huffman.decode(raw).decode("latin-1")
+            if size <= _STRING_BYTES_MAX:
+                if len(self._strings) >= _STRINGS_MAX:
+                    self._strings.clear()
+                self._strings[raw] = text
+        return text, end
+
+    def _insert(self, pair: tuple[str, str]) -> None:
+        self._blocks.clear()
+        self._table_bytes += len(pair[0]) + len(pair[1]) + _ENTRY_BYTES
+        self._entries.append(pair)
+        if self._table_bytes > self._table_bytes_max:
+            self._evict()
+
+    def _resize(self, size: int) -> None:
+        if size > TABLE_BYTES:
+            raise ValueError
+        self._blocks.clear()
+        self._table_bytes_max = size
+        self._evict()
+
+    def _evict(self) -> None:
+        entries = self._entries
+        gone = 0
+        while self._table_bytes > self._table_bytes_max:
+            name, value = entries[gone]
+            self._table_bytes -= len(name) + len(value) + _ENTRY_BYTES
+            gone += 1
+        del entries[:gone]
+
+
+def _number(block: bytes, at: int, most: int) -> tuple[int, int]:
+    """An integer whose first byte has `most` as its largest value, and where it ends."""
+    value = block[at] & most
+    at += 1
+    if value < most:
+        return value, at
+    shift = 0
+    while True:
+        byte = block[at]
+        at += 1
+        value += (byte & 0x7F) << shift
+        if value > _NUMBER_MAX or shift > 28:
+            raise ValueError
+        if byte < 0x80:
+            return value, at
+        shift += 7

@@ -13,6 +13,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #: The head of every frame: the length's upper 16 and lower 8 bits, type, flags, stream.
 HEAD = struct.Struct(">HBBBI")
 HEAD_BYTES = 9
+PRIORITY_BYTES = 5
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS = 0, 1, 2, 3, 4
 PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 5, 6, 7, 8, 9

@@ -7,18 +7,23 @@ Source: RFC 7541; RFC 9113, section 8.2 and 8.3, for which headers a request may
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Sequence
-
-#: Name and value of one header.
-HeaderPair = tuple[bytes, bytes]
+from typing import Any
 
 #: Sets the size of our dynamic table to zero, once, before the first block of a connection.
 NO_TABLE = b"\x20"
-_PSEUDO = frozenset((b":method", b":scheme", b":authority", b":path"))
-_NEEDED = (b":method", b":scheme", b":path")
+_PSEUDO = frozenset((":method", ":scheme", ":authority", ":path"))
+_NEEDED = (":method", ":scheme", ":path")
 _FORBIDDEN = frozenset(
-    (b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade")
+    ("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade")
 )
+#: What a name consists of: RFC 9110, section 5.6.2, in lower case.
+_NAME = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
+#: What a value must not have: RFC 9113, section 8.2.1.
+_BREAKS = re.compile("[\0\r\n]")
+_UNSET = "unset"
 
 
 def literal(name: bytes, value: bytes) -> bytes:
@@ -58,42 +63,69 @@ def status_head(status: int) -> bytes:
     return indexed_name(8, b"%d" % status)
 
 
-def fault_in_request(headers: Sequence[HeaderPair]) -> str | None:
-    """Why headers are none of a request; None if they are."""
-    seen: set[bytes] = set()
-    are_pseudo_over = False
-    for name, value in headers:
-        if name[:1] == b":":
-            if are_pseudo_over:
-                return "a pseudo-header follows another header"
+class HeaderBlock:
+    """The headers of one block. A block that is the same as before is the same object.
+
+    Attributes:
+        pairs: names and values, in their order; bytes that are not ASCII as Latin-1.
+        fields: values by names; those of a name that comes several times are joined by commas.
+        kept: what its user keeps with it.
+    """
+
+    __slots__ = ("_fault", "fields", "kept", "pairs")
+
+    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
+        self.pairs = pairs
+        self.fields = dict(pairs)
+        if len(self.fields) != len(pairs):
+            self.fields.clear()
+            for name, value in pairs:
+                before = self.fields.get(name)
+                self.fields[name] = value if before is None else f"{before},{value}"
+        self._fault: str | None = _UNSET
+        self.kept: Any = None
+
+    @property
+    def fault(self) -> str | None:
+        """Why these are no headers of a request; None if they are."""
+        if self._fault is _UNSET:
+            self._fault = self._fault_in_request()
+        return self._fault
+
+    def _fault_in_request(self) -> str | None:
+        fields, pairs = self.fields, self.pairs
+        pseudo = 0
+        for name, _ in pairs:
+            if name[:1] != ":":
+                break
             if name not in _PSEUDO:
                 return "an unknown pseudo-header"
-            if name in seen:
-                return "a pseudo-header comes twice"
-            seen.add(name)
-            continue
-        are_pseudo_over = True
-        if (fault := _fault_in(name, value)) is not None:
-            return fault
-    for name in _NEEDED:
-        if name not in seen:
-            return f"no {name.decode()}"
-    return "an empty path" if (b":path", b"") in headers else None
+            pseudo += 1
+        if len(_PSEUDO & fields.keys()) != pseudo:
+            return "a pseudo-header comes twice, or follows another header"
+        for name in _NEEDED:
+            if name not in fields:
+                return f"no {name}"
+        if not fields[":path"]:
+            return "an empty path"
+        return _fault_in(pairs[pseudo:])
+
+    def fault_in_trailers(self) -> str | None:
+        """Why these are no headers that may end a request; None if they are."""
+        return _fault_in(self.pairs)
 
 
-def fault_in_trailers(headers: Sequence[HeaderPair]) -> str | None:
-    """Why headers are none that may end a request; None if they are."""
-    for name, value in headers:
-        if name[:1] == b":":
-            return "a pseudo-header in trailers"
-        if (fault := _fault_in(name, value)) is not None:
-            return fault
+def _fault_in(pairs: Sequence[tuple[str, str]]) -> str | None:
+    for name, value in pairs:
+        if not _is_name(name):
+            return "a header's name has what no name may have, or is that of a pseudo-header"
+        if name in _FORBIDDEN or (name == "te" and value != "trailers"):
+            return f"the header {name}, which is HTTP/1's"
+        if not value.isprintable() and _BREAKS.search(value):
+            return f"a line break in the header {name}"
     return None
 
 
-def _fault_in(name: bytes, value: bytes) -> str | None:
-    if not name or name != name.lower():
-        return "a header's name is empty or not in lower case"
-    if name in _FORBIDDEN or (name == b"te" and value != b"trailers"):
-        return f"the header {name.decode()}, which is HTTP/1's"
-    return None
+@functools.lru_cache(1024)
+def _is_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None

@@ -1,4 +1,4 @@
-"""The limits of a gRPC server."""
+"""The limits of a gRPC server. Pure."""
 
 from __future__ import annotations
 

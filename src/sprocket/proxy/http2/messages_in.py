@@ -1,4 +1,4 @@
-"""The messages in the body of a gRPC request, and what its headers say. Pure.
+"""The messages in the body of a gRPC request. Pure.
 
 Source: gRPC's "gRPC over HTTP2": five bytes before each message, the first 1 if it is compressed.
 """
@@ -7,16 +7,11 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
 
-from sprocket.proxy.http2.header_blocks import HeaderPair
 from sprocket.proxy.http2.status import GrpcError, GrpcStatus
 
 PREFIX = struct.Struct(">BI")
 PREFIX_BYTES = 5
-#: Seconds in each unit of `grpc-timeout`.
-_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
-_TIMEOUT_DIGITS_MAX = 8
 _WINDOW_BITS_OF_GZIP = 31
 
 
@@ -122,29 +117,3 @@ def opened(message: bytes, encoding: str, bytes_max: int) -> bytes:
 def with_prefix(message: bytes) -> bytes:
     """A message as it is sent."""
     return PREFIX.pack(0, len(message)) + message
-
-
-def metadata_of(headers: Sequence[HeaderPair]) -> dict[str, str]:
-    """Headers by their names; the values of one that comes several times are joined by commas."""
-    found: dict[str, str] = {}
-    for raw_name, raw_value in headers:
-        name, value = raw_name.decode("latin-1"), raw_value.decode("utf-8", "replace")
-        found[name] = f"{found[name]},{value}" if name in found else value
-    return found
-
-
-def timeout_of(metadata: Mapping[str, str]) -> float | None:
-    """The seconds of `grpc-timeout`; None without it.
-
-    Raises:
-        GrpcError: it is none.
-    """
-    text = metadata.get("grpc-timeout")
-    if text is None:
-        return None
-    digits, unit = text[:-1], _UNITS.get(text[-1:])
-    if unit is None or not digits.isascii() or not digits.isdigit():
-        raise GrpcError(GrpcStatus.INTERNAL, "grpc-timeout is no time")
-    if len(digits) > _TIMEOUT_DIGITS_MAX:
-        raise GrpcError(GrpcStatus.INTERNAL, "grpc-timeout has more than 8 digits")
-    return int(digits) * unit

@@ -6,9 +6,10 @@ whose window is used up waits and holds only itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from sprocket.proxy.http2 import frames as wire
+from sprocket.proxy.http2.faults import ConnectionFault
 from sprocket.proxy.http2.header_blocks import NO_TABLE
 from sprocket.proxy.http2.stream import Buffer, Http2Stream
 
@@ -26,6 +27,7 @@ class Outgoing:
 
     Attributes:
         frames: what is to be written next.
+        queued_bytes: data of all streams that no frame has yet.
         data_frames: how many frames of replies' data were sent; its user may set it back.
         window: how many bytes of DATA the peer still takes on the connection.
         stream_window: the same for a new stream.
@@ -41,6 +43,7 @@ class Outgoing:
         self._sending: dict[int, Http2Stream] = {}
         self._first_prefix = NO_TABLE
         self.frames: list[Buffer] = []
+        self.queued_bytes = 0
         self.data_frames = 0
         self.window = wire.WINDOW_BYTES
         self.stream_window = wire.WINDOW_BYTES
@@ -62,7 +65,9 @@ class Outgoing:
     def send_data(self, stream: Http2Stream, *data: Buffer) -> None:
         """Queues data of a stream."""
         stream.queue += data
-        stream.queued_bytes += sum(map(len, data))
+        size = sum(map(len, data))
+        stream.queued_bytes += size
+        self.queued_bytes += size
         if stream.send_window > 0:
             self._sending[stream.number] = stream
 
@@ -107,6 +112,7 @@ class Outgoing:
             self.window -= size
             stream.send_window -= size
             bytes_max -= size
+            self.queued_bytes -= size
             self.data_frames += 1
             if stream.queued_bytes:
                 if stream.send_window > 0:
@@ -122,29 +128,41 @@ class Outgoing:
         if stream.queued_bytes and stream.send_window > 0:
             self._sending[stream.number] = stream
 
-    def change_windows(self, value: int, streams: Iterable[Http2Stream]) -> bool:
-        """The peer changes the window of every stream: RFC 9113, section 6.9.2.
+    def apply_settings(
+        self, settings: Iterable[tuple[int, int]], streams: Collection[Http2Stream]
+    ) -> None:
+        """The peer changes its settings: RFC 9113, section 6.5.2.
 
-        Returns:
-            Whether all of them are still in their bounds.
+        Raises:
+            ConnectionFault: one is out of its bounds.
         """
-        is_in_bounds = True
+        for name, value in settings:
+            if name == wire.INITIAL_WINDOW_SIZE:
+                self._change_windows(value, streams)
+            elif name == wire.MAX_FRAME_SIZE:
+                if not wire.FRAME_BYTES <= value <= wire.FRAME_BYTES_MAX:
+                    raise ConnectionFault(wire.PROTOCOL_ERROR, "MAX_FRAME_SIZE out of its bounds")
+                self._frame_bytes = min(value, _FRAME_BYTES_MAX)
+            elif name == wire.ENABLE_PUSH and value > 1:
+                raise ConnectionFault(wire.PROTOCOL_ERROR, "ENABLE_PUSH is neither 0 nor 1")
+
+    def _change_windows(self, value: int, streams: Iterable[Http2Stream]) -> None:
+        """All streams get the new window, less what is used of it: RFC 9113, section 6.9.2."""
         change, self.stream_window = value - self.stream_window, value
+        highest = value
         for stream in streams:
             self.widen(stream, change)
+            highest = max(highest, stream.send_window)
             if stream.send_window <= 0:
                 self._sending.pop(stream.number, None)
-            is_in_bounds &= stream.send_window <= wire.WINDOW_BYTES_MAX
-        return is_in_bounds
-
-    def allow_frames(self, size: int) -> None:
-        """The peer takes frames of that many bytes."""
-        self._frame_bytes = min(size, _FRAME_BYTES_MAX)
+        if highest > wire.WINDOW_BYTES_MAX:
+            raise ConnectionFault(wire.FLOW_CONTROL_ERROR, "a window of 2 GiB or more")
 
     def forget(self, stream: Http2Stream) -> None:
         """Drops what a stream has queued."""
         self._sending.pop(stream.number, None)
         stream.queue.clear()
+        self.queued_bytes -= stream.queued_bytes
         stream.queued_bytes = 0
 
     def _end(self, stream: Http2Stream) -> None:

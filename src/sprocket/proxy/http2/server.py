@@ -10,11 +10,11 @@ from typing import Self
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import UsageError
-from sprocket.proxy.http2.calls import Method
+from sprocket.proxy.http2.call_form import Method
 from sprocket.proxy.http2.limits import GrpcLimits
 from sprocket.proxy.http2.peer import GrpcPeer
 from sprocket.remoting import address
-from sprocket.remoting.server import why_not_listening
+from sprocket.remoting.server import Refused, share_of_files, why_not_listening
 from sprocket.remoting.tls.entrance import Entrance, entrance_of
 from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.remoting.turns import Turns
@@ -34,7 +34,8 @@ class GrpcServer:
         host: IP address or name to listen at; "" for every interface.
         port: 0 for a free one.
         limits: its limits, and those of each connection.
-        connections_max: the most connections at a time; further ones are closed at once.
+        connections_max: the most connections at a time; further ones are closed at once. The
+            default is a quarter of the process's limit of open files.
         tls: whether and how it speaks TLS; without it every connection is plain.
         is_shared: whether other processes may listen at the same port, which the system then
             shares between them.
@@ -47,7 +48,7 @@ class GrpcServer:
         host: str = "127.0.0.1",
         port: int = 0,
         limits: GrpcLimits | None = None,
-        connections_max: int = 1 << 16,
+        connections_max: int | None = None,
         tls: TlsConfig | None = None,
         is_shared: bool = False,
     ) -> None:
@@ -55,7 +56,7 @@ class GrpcServer:
         self._host = address.bare(host)
         self._port = port
         self._limits = limits or GrpcLimits()
-        self._connections_max = connections_max
+        self._connections_max = connections_max or share_of_files()
         self._tls = tls
         self._is_shared = is_shared
         #: The connected clients, in the order of arrival.
@@ -106,7 +107,7 @@ class GrpcServer:
             where = address.join(self._host or "0.0.0.0", self._port)
             raise UsageError(f"cannot listen at {where}: {why_not_listening(error)}") from error
         self._port = self._listening.sockets[0].getsockname()[1]
-        self._look_for_idle()
+        self._check_peers()
         return self
 
     async def __aexit__(
@@ -136,7 +137,7 @@ class GrpcServer:
         entrance = self._entrance
         count = len(self._peers) + (0 if entrance is None else entrance.count)
         if count >= self._connections_max:
-            return _Refused()
+            return Refused()
         return self._new_peer() if entrance is None else entrance.greet(self._new_peer)
 
     def _new_peer(self) -> GrpcPeer:
@@ -159,20 +160,11 @@ class GrpcServer:
         if self._idle_check is not None:
             self._idle_check.cancel()
 
-    def _look_for_idle(self) -> None:
-        """Closes idle connections, as `remoting.server` does."""
+    def _check_peers(self) -> None:
+        """Closes idle connections. It runs every `idle_seconds`, so an idle one lives up to twice
+        as long; one check for all costs less than a timer for each.
+        """
         for peer in self.peers:
-            if not peer.has_spoken and not peer.is_busy:
-                peer.close()
-            peer.has_spoken = False
-            peer.calm()
+            peer.check()
         loop = asyncio.get_running_loop()
-        self._idle_check = loop.call_later(self._limits.idle_seconds, self._look_for_idle)
-
-
-class _Refused(asyncio.Protocol):
-    """A connection above the limit."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Closes it."""
-        transport.close()
+        self._idle_check = loop.call_later(self._limits.idle_seconds, self._check_peers)

@@ -22,12 +22,13 @@ class Http2Stream:
         is_peer_done: whether the peer has ended its side.
         body_left: the bytes that its `content-length` promises and that have not come; None without
             that header.
+        mark: how far it was when its user last looked.
         call: what the user of the connection keeps for the stream.
     """
 
     __slots__ = (
-        "body_left", "call", "is_peer_done", "number", "queue", "queued_bytes", "receive_window",
-        "received_bytes", "send_window", "trailers",
+        "body_left", "call", "is_peer_done", "mark", "number", "queue", "queued_bytes",
+        "receive_window", "received_bytes", "send_window", "trailers",
     )  # fmt: skip
 
     def __init__(self, number: int, send_window: int, receive_window: int) -> None:
@@ -40,6 +41,7 @@ class Http2Stream:
         self.trailers: bytes | None = None
         self.is_peer_done = False
         self.body_left: int | None = None
+        self.mark: tuple[int, int] | None = None
         self.call: Any = None
 
     def take(self, size: int) -> list[Buffer]:

@@ -120,6 +120,8 @@ def check_expression(asked: pb.FilterExpression) -> TagFilter | None:
         text = f"an expression has at most {EXPRESSION_LENGTH_MAX} characters"
         raise CallRefused(pb.ILLEGAL_FILTER_EXPRESSION, text)
     if asked.type == pb.SQL:
+        if not expression.strip():
+            raise CallRefused(pb.ILLEGAL_FILTER_EXPRESSION, "the expression is empty")
         return None
     try:
         return TagFilter.parse(expression.strip())

@@ -20,12 +20,7 @@ from sprocket.proxy.messages import rocketmq_pb2 as pb
 
 _BORN_HOST = "__BORNHOST"
 _TRACE_CONTEXT = "TRACE_CONTEXT"
-_PRIORITY = "_SYS_MSG_PRIORITY_"
-_LITE_TOPIC = "__LITE_TOPIC"
 _DEAD_LETTER_TOPIC, _DEAD_LETTER_ID = "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID"
-#: Properties that are the service's own; `RESERVED` does not have all of them in RocketMQ 5.3.
-_NOT_THE_USERS = RESERVED | {_PRIORITY, _LITE_TOPIC}
-
 #: The bits that say which kind of compression a body has; none of them means zlib.
 _KIND_OF_COMPRESSION = 0x700
 _INT_MAX = (1 << 31) - 1
@@ -56,7 +51,7 @@ def fill_message(
     target.topic.name = message.queue.topic
     users = target.user_properties
     for name, value in properties.items():
-        if name not in _NOT_THE_USERS:
+        if name not in RESERVED:
             users[name] = value
     system = target.system_properties
     _fill_body(target, system, message, opening)
@@ -85,11 +80,11 @@ def _fill_rest(system: pb.SystemProperties, properties: dict[str, str]) -> None:
         system.message_group = group
     if trace is not None:
         system.trace_context = trace
-    if (text := properties.get(_PRIORITY)) is not None:
+    if (text := properties.get(names.PRIORITY)) is not None:
         priority = _number(text)
         if priority is not None and priority <= _INT_MAX:
             system.priority = priority
-    if (lite := properties.get(_LITE_TOPIC)) is not None:
+    if (lite := properties.get(names.LITE_TOPIC)) is not None:
         system.lite_topic = lite
     topic, message_id = properties.get(_DEAD_LETTER_TOPIC), properties.get(_DEAD_LETTER_ID)
     if topic is not None and message_id is not None:
@@ -143,9 +138,9 @@ def type_of(properties: dict[str, str]) -> pb.MessageType:
         return pb.DELAY
     if names.SHARDING_KEY in properties:
         return pb.FIFO
-    if _PRIORITY in properties:
+    if names.PRIORITY in properties:
         return pb.PRIORITY
-    return pb.LITE if _LITE_TOPIC in properties else pb.NORMAL
+    return pb.LITE if names.LITE_TOPIC in properties else pb.NORMAL
 
 
 def offset_id_of(message: StoredMessage) -> str:

@@ -16,7 +16,12 @@ _FACTOR = 2862933555777941757
 
 def queue_of_group(group: str, queues: int) -> int:
     """The index of the queue of a message group, of some queues."""
-    state = java_hash(group) & _MASK
+    return consistent_hash(java_hash(group), queues)
+
+
+def consistent_hash(number: int, buckets: int) -> int:
+    """The bucket of a number: one more bucket moves few numbers, and those into it."""
+    state = number & _MASK
     chosen = 0
     while True:
         state = (_FACTOR * state + 1) & _MASK
@@ -24,6 +29,6 @@ def queue_of_group(group: str, queues: int) -> int:
         if drawn == 1 << 31:  # Java's number is negative then
             return chosen
         following = int((chosen + 1) / (drawn / (1 << 31)))
-        if following >= queues:
+        if following >= buckets:
             return chosen
         chosen = following

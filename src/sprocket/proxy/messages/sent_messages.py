@@ -24,7 +24,6 @@ from sprocket.proxy.messages.times import ms_of
 
 _BORN_HOST = "__BORNHOST"
 _TRACE_CONTEXT = "TRACE_CONTEXT"
-_PRIORITY = "_SYS_MSG_PRIORITY_"
 
 #: What a topic of a type takes; a topic of the type `MIXED` takes all of these.
 _MIXED = (pb.NORMAL, pb.FIFO, pb.DELAY, pb.TRANSACTION)
@@ -157,7 +156,7 @@ def _properties_text(message: pb.Message, config: ProxyConfig) -> str:
         raise CallRefused(pb.MESSAGE_PROPERTIES_TOO_LARGE, text)
     pieces = []
     for name, value in given.items():
-        if name in RESERVED or name == _PRIORITY:
+        if name in RESERVED:
             text = f"property is used by system: {name}"
             raise CallRefused(pb.ILLEGAL_MESSAGE_PROPERTY_KEY, text)
         for part, what in ((name, "key"), (value, "value")):
@@ -183,7 +182,7 @@ def _kind_text(
     pieces = []
     if system.HasField("priority"):
         kind = pb.PRIORITY
-        pieces.append(f"{_PRIORITY}{NAME_END}{_priority(system.priority)}{PAIR_END}")
+        pieces.append(f"{names.PRIORITY}{NAME_END}{_priority(system.priority)}{PAIR_END}")
     group = system.message_group
     if group:
         kind = pb.FIFO

@@ -13,7 +13,7 @@ from collections.abc import Awaitable
 
 from sprocket.base.errors import SprocketError
 from sprocket.protocol.command import Command
-from sprocket.proxy.brokers.popped_replies import Receipt
+from sprocket.proxy.brokers.popped_replies import ReceiptHandle
 from sprocket.proxy.brokers.receipts import Receipts, checked
 from sprocket.proxy.clients.renewals import Renewals
 from sprocket.proxy.clients.served_clients import CLIENT_ID
@@ -65,7 +65,7 @@ class AckMethods:
         if self._renewals.has(client_id, text):
             return self._ack_kept(client_id, group, topic, text)
         try:
-            outcome = self._receipts.acknowledge(group, topic, Receipt.parse(text))
+            outcome = self._receipts.acknowledge(group, topic, ReceiptHandle.parse(text))
         except SprocketError as error:
             return status_of_error(error)
         return _status_of(outcome) if isinstance(outcome, Command) else _later_status(outcome)
@@ -73,7 +73,7 @@ class AckMethods:
     async def _ack_kept(self, client_id: str, group: str, topic: str, text: str) -> pb.Status:
         newest = await self._renewals.take(client_id, text)
         try:
-            outcome = self._receipts.acknowledge(group, topic, Receipt.parse(newest))
+            outcome = self._receipts.acknowledge(group, topic, ReceiptHandle.parse(newest))
         except SprocketError as error:
             return status_of_error(error)
         if isinstance(outcome, Command):
@@ -104,7 +104,7 @@ class AckMethods:
         checks.check_invisible(milliseconds, 0, self._config.invisible_ms_max)
         newest = await self._renewals.take(call.metadata[CLIENT_ID], request.receipt_handle)
         receipt = await self._receipts.hide(
-            group, topic, Receipt.parse(newest), max(milliseconds, 1)
+            group, topic, ReceiptHandle.parse(newest), max(milliseconds, 1)
         )
         return pb.ChangeInvisibleDurationResponse(
             status=status(pb.OK), receipt_handle=receipt.encode()
@@ -121,7 +121,7 @@ class AckMethods:
         """
         topic, group = checks.topic_name(request.topic), checks.group_name(request.group)
         newest = await self._renewals.take(call.metadata[CLIENT_ID], request.receipt_handle)
-        await self._receipts.give_up(group, topic, Receipt.parse(newest), request.message_id)
+        await self._receipts.give_up(group, topic, ReceiptHandle.parse(newest), request.message_id)
         return pb.ForwardMessageToDeadLetterQueueResponse(status=status(pb.OK))
 
 

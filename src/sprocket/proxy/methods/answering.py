@@ -14,7 +14,8 @@ from google.protobuf.message import DecodeError, Message
 
 from sprocket.base.errors import SprocketError
 from sprocket.proxy.clients.served_clients import id_in
-from sprocket.proxy.http2.calls import GrpcCall, Unary
+from sprocket.proxy.http2.call_form import Unary
+from sprocket.proxy.http2.calls import GrpcCall
 from sprocket.proxy.http2.status import GrpcError, GrpcStatus
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.messages.statuses import status_of_error

@@ -86,9 +86,13 @@ class ReceiveMethods:
         self._renewals = renewals
         self._config = config
         self._clock = clock
-        self._waiting = 0
+        #: The tasks of receives that wait at a broker.
+        self._waiting: set[asyncio.Task[object]] = set()
+        self._is_stopped = False
         self._turn = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Future[None]] = set()
+        #: They wait for pops whose clients are gone.
+        self._abandoned: set[asyncio.Future[None]] = set()
 
     async def receive(self, call: GrpcCall) -> None:
         """Streams messages, or says that there are none, and when that was."""
@@ -98,6 +102,10 @@ class ReceiveMethods:
         request = read(pb.ReceiveMessageRequest, data)
         try:
             id_in(call.metadata)
+        except CallRefused as error:
+            self._send_status(call, status_of(call, error))
+            return
+        try:
             found = await self._received(call, request)
         except Exception as error:  # every error becomes a status
             self._send_status(call, status_of(call, error))
@@ -120,15 +128,13 @@ class ReceiveMethods:
     ) -> tuple[Wish, list[PoppedOne]] | None:
         hold_ms = self._hold_ms(call, request)
         wish = await self._wish(call, request, hold_ms)
-        if self._waiting >= self._config.receives_max:
+        if len(self._waiting) >= self._config.receives_max:
             raise CallRefused(pb.TOO_MANY_REQUESTS, "polling full")
         if wish.kept_by is not None and self._renewals.is_full:
             raise CallRefused(pb.TOO_MANY_REQUESTS, "too many messages are kept invisible")
-        self._waiting += 1
-        try:
-            reply = await self._popped(wish, hold_ms)
-        finally:
-            self._waiting -= 1
+        reply = await self._popped(wish, hold_ms)
+        if reply is None:
+            return None
         if reply.code in _EMPTY_CODES:
             return None
         if reply.code == ResponseCode.POLLING_FULL:
@@ -138,9 +144,25 @@ class ReceiveMethods:
         found = read_popped(reply.checked(), wish.header, wish.broker)
         return wish, self._sorted_out(wish, found)
 
+    async def _popped(self, wish: Wish, hold_ms: int) -> Command | None:
+        """The broker's reply to the pop; None if the proxy stops before it is there."""
+        task = asyncio.current_task()
+        assert task is not None
+        if self._is_stopped:
+            return None
+        self._waiting.add(task)
+        try:
+            return await self._reply(wish, hold_ms)
+        except asyncio.CancelledError:
+            if not self._is_stopped or task.uncancel():
+                raise
+            return None
+        finally:
+            self._waiting.discard(task)
+
     # A request to a broker elsewhere cannot be taken back. If its client is gone, the reply is
     # waited for, and its messages are given back.
-    async def _popped(self, wish: Wish, hold_ms: int) -> Command:
+    async def _reply(self, wish: Wish, hold_ms: int) -> Command:
         deadline = Deadline.after_ms(hold_ms + self._config.call_timeout_ms)
         client = wish.kept_by
         outcome = self._brokers.call(
@@ -158,7 +180,7 @@ class ReceiveMethods:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            self._start(self._abandon(wish, task))
+            self._start(self._abandon(wish, task), self._abandoned)
             raise
         except TransportError:
             self._brokers.failed(wish.topic, wish.broker)
@@ -333,18 +355,27 @@ class ReceiveMethods:
         except SprocketError as error:
             logger.debug("nobody waits for a pop of group %s that failed: %s", wish.group, error)
 
-    def _start(self, work: Awaitable[None]) -> None:
+    def _start(self, work: Awaitable[None], tasks: set[asyncio.Future[None]] | None = None) -> None:
+        kept = self._tasks if tasks is None else tasks
         task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        kept.add(task)
+        task.add_done_callback(kept.discard)
+
+    def stop(self) -> None:
+        """Ends all waits: those receives are answered as if their time were over."""
+        self._is_stopped = True
+        for task in tuple(self._waiting):
+            task.cancel()
 
     async def close(self, seconds: float) -> None:
-        """Waits for what is being given back, so long at most."""
+        """Waits for what is being given back, so long at most. Pops that still wait at brokers end
+        with the connections."""
         if self._tasks:
             await asyncio.wait(tuple(self._tasks), timeout=seconds)
-        for task in tuple(self._tasks):
+        rest = [*self._tasks, *self._abandoned]
+        for task in rest:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*rest, return_exceptions=True)
 
 
 def _filter(asked: pb.FilterExpression) -> tuple[str, str, TagFilter | None]:

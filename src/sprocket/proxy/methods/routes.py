@@ -5,6 +5,8 @@ Source: RouteActivity of RocketMQ 5.3 (module proxy).
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+
 from sprocket.proxy.brokers.brokers import Brokers
 from sprocket.proxy.http2.calls import GrpcCall
 from sprocket.proxy.messages import checks
@@ -74,5 +76,14 @@ def _endpoints(call: GrpcCall, given: pb.Endpoints) -> pb.Endpoints:
         return pb.Endpoints(scheme=given.scheme, addresses=given.addresses[:_ADDRESSES_MAX])
     host, _, port = call.metadata.get(":authority", "").rpartition(":")
     number = int(port) if port.isascii() and port.isdecimal() and len(port) < 6 else 0
+    if not host:
+        return pb.Endpoints(scheme=pb.IPv4)
     address = pb.Address(host=host.strip("[]"), port=number)
-    return pb.Endpoints(scheme=pb.DOMAIN_NAME, addresses=[address] if host else [])
+    return pb.Endpoints(scheme=_scheme(address.host), addresses=[address])
+
+
+def _scheme(host: str) -> pb.AddressScheme:
+    try:
+        return pb.IPv6 if ip_address(host).version == 6 else pb.IPv4
+    except ValueError:
+        return pb.DOMAIN_NAME

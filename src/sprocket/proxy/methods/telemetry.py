@@ -5,7 +5,9 @@ Source: ClientActivity and GrpcClientChannel of RocketMQ 5.3 (module proxy).
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from typing import Any
 
 from sprocket.base.errors import SprocketError
 from sprocket.base.ports import Clock
@@ -51,6 +53,22 @@ class TelemetryMethods:
         self._commands = commands
         self._config = config
         self._clock = clock
+        self._stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def stop(self) -> None:
+        """Ends all streams; clients open others, at another proxy if there is one."""
+        if not self._stopped.done():
+            self._stopped.set_result(None)
+
+    async def _next(self, call: GrpcCall) -> bytes | None:
+        """The next message of a client; None after the last one, and when the proxy stops."""
+        message = asyncio.ensure_future(call.receive())
+        try:
+            either: list[asyncio.Future[Any]] = [message, self._stopped]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            return message.result() if message.done() else None
+        finally:
+            message.cancel()
 
     async def telemetry(self, call: GrpcCall) -> None:
         """Receives settings and answers them; passes the answers to commands on.
@@ -60,7 +78,13 @@ class TelemetryMethods:
         """
         client: ServedClient | None = None
         try:
-            while (data := await call.receive()) is not None:
+            id_in(call.metadata)
+        except CallRefused as error:
+            made = pb.TelemetryCommand(status=status(error.code, str(error)))
+            call.send(made.SerializeToString())
+            return
+        try:
+            while (data := await self._next(call)) is not None:
                 command = read(pb.TelemetryCommand, data)
                 kind = command.WhichOneof("command")
                 if kind == "settings":
@@ -86,9 +110,6 @@ class TelemetryMethods:
                 topic = entries[0].topic.name if entries else None
                 group = await self._group(client.group, topic)
         except SprocketError as error:
-            if isinstance(error, CallRefused) and error.code == pb.CLIENT_ID_REQUIRED:
-                made = pb.TelemetryCommand(status=status(error.code, str(error)))
-                call.send(made.SerializeToString())
             raise _ending(error) from error
         answer = pb.TelemetryCommand(
             status=status(pb.OK), settings=answered_settings(given, self._config, group)
