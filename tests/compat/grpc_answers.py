@@ -29,11 +29,12 @@ Transcript = list[Json]
 #: Fields whose values differ from run to run; only whether they are there is compared.
 _VOLATILE = {
     *("transactionId", "receiptHandle", "recallHandle", "bornHost", "storeHost", "nonce"),
-    *("bornTimestamp", "storeTimestamp", "deliveryTimestamp", "invisibleDuration"),
+    *("bornTimestamp", "storeTimestamp", "deliveryTimestamp"),
 }
 
-#: Fields that tell how much was stored before.
-_DROPPED = {"offset"}
+#: Fields that tell how much was stored before; those of lite topics, which ours does not have; and
+#: one that RocketMQ's proxy leaves empty.
+_DROPPED = {"offset", "liteSubscriptionQuota", "maxLiteTopicSize", "invisibleDuration"}
 
 #: Methods whose messages are named otherwise than they are.
 _MESSAGES = {"Telemetry": ("TelemetryCommand", "TelemetryCommand")}

@@ -252,7 +252,6 @@ def sends_that_are_wrong(teller: Teller) -> None:
     _send(teller, "")
     _send(teller, "no blanks")
     _send(teller, "TBW102")
-    _send(teller, "%RETRY%members")
     _send(teller, "Sent", body=b"")
     _send(teller, "Sent", messageId="")
     _send(teller, "Sent", messageId=" ")

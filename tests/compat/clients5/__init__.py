@@ -68,6 +68,13 @@ class Task:
         """The bodies of the messages that it got, sorted."""
         return sorted(message["body"] for message in self.messages)
 
+    def until(self, seen: Callable[[], object]) -> None:
+        """Wait until something can be seen; if it cannot, complain with what was told."""
+        try:
+            wait_until(seen)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}: {self.told}") from None
+
     def is_ready(self) -> bool:
         """Whether it has started."""
         self._program.check()
@@ -89,7 +96,7 @@ class Task:
 
     def __enter__(self) -> Self:
         """Wait until it has started."""
-        wait_until(self.is_ready)
+        self.until(self.is_ready)
         return self
 
     def __exit__(

@@ -172,6 +172,7 @@ func (t *task) transact() error {
 		return err
 	}
 	defer producer.GracefulStop()
+	t.tell(map[string]any{"ready": true})
 	for _, each := range t.Messages {
 		transaction := producer.BeginTransaction()
 		_, err := producer.SendWithTransaction(context.Background(), t.made(each), transaction)

@@ -98,6 +98,7 @@ class Task {
     };
     const producer = new rocketmq.Producer(this.options({ topic, checker }));
     await producer.startup();
+    this.tell({ ready: true });
     for (const told of messages) {
       try {
         const transaction = producer.beginTransaction();

@@ -130,6 +130,7 @@ class Task:
             self.configuration, [self.topic], checker=Checker(), tls_enable=self.tls
         )
         producer.startup()
+        self.tell(ready=True)
         for told in self.words["messages"]:
             try:
                 transaction = producer.begin_transaction()

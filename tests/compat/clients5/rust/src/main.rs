@@ -125,6 +125,7 @@ impl Task {
         let mut producer =
             Producer::new_transaction_producer(option, self.client(), Box::new(check))?;
         producer.start().await?;
+        self.tell(json!({"ready": true}));
         for told in self.words["messages"].as_array().unwrap() {
             let message = self.made(told, true)?;
             let settled = match producer.send_transaction_message(message).await {

@@ -167,6 +167,7 @@ final class Task {
 
     private void transact() throws Exception {
         try (Producer producer = producer(this::check)) {
+            tell(new JSONObject().fluentPut("ready", true));
             for (Object each : words.getJSONArray("messages")) {
                 JSONObject told = (JSONObject) each;
                 try {
