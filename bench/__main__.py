@@ -16,6 +16,7 @@ from bench import (
     consume,
     filters,
     footprint,
+    grpc,
     hostile,
     pull,
     rebalance,
@@ -45,6 +46,7 @@ BENCHES = {
     "timers": timers,
     "hostile": hostile,
     "tls": tls,
+    "grpc": grpc,
 }
 
 

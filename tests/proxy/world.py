@@ -94,7 +94,7 @@ class Client:
         self.proxy = proxy
         self.metadata = {
             "x-mq-client-id": client_id,
-            "x-mq-language": "GOLANG",
+            "x-mq-language": "GO",
             "x-mq-client-version": "5.1.4",
             ":authority": "proxy.example:8081",
             **metadata,

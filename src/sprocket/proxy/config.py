@@ -179,6 +179,9 @@ class ProxyConfig:
         minimum=100,
     )
     clients_max: int = setting(20_000, "Clients with settings at most.", minimum=1)
+    settings_bytes_max: int = setting(
+        64 << 20, "Bytes of the settings of all clients at most.", minimum=1 << 16
+    )
     receives_max: int = setting(20_000, "Receives that wait at most.", minimum=1)
     renewals_max: int = setting(
         200_000, "Messages that are kept invisible at most, of all clients.", minimum=1

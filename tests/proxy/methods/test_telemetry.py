@@ -63,10 +63,10 @@ def test_a_broker_in_the_process_sees_each_client() -> None:
         other = Client(world.proxy, "other@1", **{"x-mq-language": "JAVA"})
         await other.connect(consumer_settings())
         await asyncio.sleep(1)
-        assert sorted(await members(world)) == [("me@1", "GOLANG"), ("other@1", "JAVA")]
+        assert sorted(await members(world)) == [("me@1", "GO"), ("other@1", "JAVA")]
         await other.ask("NotifyClientTermination", pb.NotifyClientTerminationRequest())
         await asyncio.sleep(1)
-        assert await members(world) == [("me@1", "GOLANG")]
+        assert await members(world) == [("me@1", "GO")]
 
     play(test, inner=True)
 
@@ -179,6 +179,22 @@ def test_names_that_are_no_topics_do_not_reach_brokers() -> None:
         assert told.status.code == pb.OK
 
     play(test, inner=True)
+
+
+def test_what_is_kept_of_clients_is_bounded() -> None:
+    async def test(world: World, client: Client) -> None:
+        big = producer_settings(*[f"topic-{at}" for at in range(3000)])
+        await client.connect(big)
+        for at in range(5):
+            other = Client(world.proxy, f"other@{at}")
+            with pytest.raises(GrpcError):
+                await other.connect(big)
+        assert len(world.proxy.clients) == 1
+        await client.connect(producer_settings())
+        await Client(world.proxy, "other@1").connect(big)
+        assert len(world.proxy.clients) == 2
+
+    play(test, config=ProxyConfig(port=8081, settings_bytes_max=1 << 16))
 
 
 def test_there_are_not_more_clients_than_allowed() -> None:

@@ -5,12 +5,19 @@ Source: ConsumerProcessor and ProducerProcessor of RocketMQ 5.3 (module proxy).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from base64 import b64encode
+from collections.abc import Awaitable, Sequence
 
 from sprocket.base.errors import ReplyError
 from sprocket.base.ports import Clock
+from sprocket.protocol.bodies import AckBatchBody, AckItem
 from sprocket.protocol.command import Command, Header
-from sprocket.protocol.requests.pop import AckMessage, ChangeInvisible, InvisibleReply
+from sprocket.protocol.requests.pop import (
+    AckMessage,
+    AckMessages,
+    ChangeInvisible,
+    InvisibleReply,
+)
 from sprocket.protocol.requests.send import SendBack
 from sprocket.proxy.brokers.brokers import Brokers
 from sprocket.proxy.brokers.popped_replies import ReceiptHandle
@@ -50,6 +57,36 @@ class Receipts:
             bname=handle.broker,
         )
         return self._ask(receipt, topic, header)
+
+    def acknowledge_all(
+        self, group: str, topic: str, receipts: Sequence[ReceiptHandle]
+    ) -> Command | Awaitable[Command]:
+        """The broker's reply to the acknowledgement of messages of one check point: one record of
+        the broker instead of one for each. It passes over those that are gone.
+
+        Raises:
+            CallRefused: the handles have expired.
+            SprocketError: the broker is unknown, or cannot be reached.
+        """
+        first = receipts[0].handle
+        self._check(receipts[0])
+        bits = 0
+        for each in receipts:
+            bits |= 1 << (each.handle.offset - first.start_offset)
+        size = (bits.bit_length() + 7) // 8
+        item = AckItem(
+            consumer_group=group,
+            topic=topic,
+            retry=first.kind,
+            start_offset=first.start_offset,
+            queue_id=first.queue_number,
+            revive_queue_id=first.revive_queue,
+            pop_time=first.pop_ms,
+            invisible_time=first.invisible_ms,
+            bits=b64encode(bits.to_bytes(size, "little")).decode("ascii"),
+        )
+        body = AckBatchBody(acks=[item], broker_name=first.broker).encode()
+        return self._ask(receipts[0], topic, AckMessages(), body)
 
     async def hide(
         self, group: str, topic: str, receipt: ReceiptHandle, milliseconds: int
@@ -102,17 +139,17 @@ class Receipts:
             raise CallRefused(pb.INVALID_RECEIPT_HANDLE, "receipt handle is expired")
 
     def _ask(
-        self, receipt: ReceiptHandle, topic: str, header: Header
+        self, receipt: ReceiptHandle, topic: str, header: Header, body: bytes = b""
     ) -> Command | Awaitable[Command]:
         address = self._brokers.address(receipt.handle.broker)
         if address is None:
-            return self._find_and_ask(receipt.handle.broker, topic, header)
-        return self._brokers.call(address, header, deadline=self._brokers.deadline())
+            return self._find_and_ask(receipt.handle.broker, topic, header, body)
+        return self._brokers.call(address, header, body=body, deadline=self._brokers.deadline())
 
-    async def _find_and_ask(self, broker: str, topic: str, header: Header) -> Command:
+    async def _find_and_ask(self, broker: str, topic: str, header: Header, body: bytes) -> Command:
         address = await self._brokers.address_of(broker, topic)
         return await _awaited(
-            self._brokers.call(address, header, deadline=self._brokers.deadline())
+            self._brokers.call(address, header, body=body, deadline=self._brokers.deadline())
         )
 
 

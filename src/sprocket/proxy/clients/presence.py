@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Awaitable, Coroutine, Iterable
 
 from sprocket.base.errors import SprocketError
 from sprocket.filter.tags import TagFilter
@@ -94,7 +94,7 @@ class Presence:
     def announce(self, client: ServedClient) -> None:
         """Makes a client known that is new, or shows that it lives."""
         if self._inner is not None:
-            self._start(self._beat_inner(self._inner, client))
+            self._beat_inner(self._inner, client)
         if self._keys_of(client) - self._told:
             self._soon.set()
 
@@ -109,7 +109,7 @@ class Presence:
             return {(True, client.group)}
         return {(False, topic) for topic in client.topics}
 
-    async def _beat_inner(self, address: str, client: ServedClient) -> None:
+    def _beat_inner(self, address: str, client: ServedClient) -> None:
         consumers = [consumer_of([client], client.group)] if client.is_consumer else []
         producers = [ProducerData(group_name=topic) for topic in client.topics]
         body = HeartbeatBody(
@@ -119,9 +119,12 @@ class Presence:
         outcome = self._brokers.call(
             address, Heartbeat(), body=body, deadline=deadline, peer=client.peer
         )
+        if not isinstance(outcome, Command):  # of a client with many groups
+            self._start(self._until_known(client, outcome))
+
+    async def _until_known(self, client: ServedClient, outcome: Awaitable[Command]) -> None:
         try:
-            if not isinstance(outcome, Command):
-                await outcome
+            await outcome
         except SprocketError as error:
             logger.info("client %s is not made known: %s", client.client_id, error)
 

@@ -128,6 +128,16 @@ class Renewals:
         at = message.due_ms - self._config.renew_ahead_ms
         heapq.heappush(self._due, (at, next(self._serial), message))
 
+    def taken(self, client_id: str, handle: str) -> str | None:
+        """The same as `take` if no change is in progress; None if it must be waited for."""
+        message = self._kept.get(client_id, {}).get(handle)
+        if message is None:
+            return handle
+        if message.changing is not None:
+            return None
+        self._remove(client_id, handle)
+        return message.handle
+
     async def take(self, client_id: str, handle: str) -> str:
         """Ends the care for a message; returns its newest handle."""
         message = self._remove(client_id, handle)

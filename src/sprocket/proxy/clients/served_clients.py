@@ -65,6 +65,7 @@ class ServedClient:
         self.language = language
         self.version = version
         self.settings = pb.Settings()
+        self.settings_bytes = 0
         self.changed_ms = 0
         self.stream: CommandStream | None = None
         self.peer = InnerPeer(address, lambda command: receive(self, command), language=language)
@@ -90,6 +91,7 @@ class ServedClient:
         if settings != self.settings:
             self.changed_ms = now_ms
         self.settings = settings
+        self.settings_bytes = settings.ByteSize()
 
     def attach(self, stream: CommandStream | None) -> None:
         """Records the stream to it."""
@@ -112,6 +114,7 @@ class ServedClients:
 
     Args:
         clients_max: how many may be known.
+        settings_bytes_max: how many bytes the settings of all may have.
         expiry_seconds: silence after which a client is gone.
         receive: see `ServedClient`.
         on_gone: called with each client that is gone.
@@ -121,11 +124,14 @@ class ServedClients:
         self,
         *,
         clients_max: int,
+        settings_bytes_max: int,
         expiry_seconds: float,
         receive: Callable[[ServedClient, Command], EventualResponse],
         on_gone: Callable[[ServedClient], None],
     ) -> None:
         self._clients_max = clients_max
+        self._settings_bytes_max = settings_bytes_max
+        self._settings_bytes = 0
         self._expiry_seconds = expiry_seconds
         self._receive = receive
         self._on_gone = on_gone
@@ -164,6 +170,27 @@ class ServedClients:
         client.hear(self._loop.time())
         return client
 
+    def accept(self, client: ServedClient, given: pb.Settings, now_ms: int) -> None:
+        """Takes over what is needed of a client's settings.
+
+        Raises:
+            CallRefused: those of all clients have too many bytes.
+        """
+        kept = pb.Settings(client_type=given.client_type)
+        kept.request_timeout.CopyFrom(given.request_timeout)
+        if given.HasField("subscription"):
+            kept.subscription.CopyFrom(given.subscription)
+        else:
+            kept.publishing.CopyFrom(given.publishing)
+        more = kept.ByteSize() - client.settings_bytes
+        if self._settings_bytes + more > self._settings_bytes_max:
+            if not client.settings_bytes:
+                self.forget(client)
+            text = "the settings of all clients have too many bytes"
+            raise CallRefused(pb.TOO_MANY_REQUESTS, text)
+        self._settings_bytes += more
+        client.accept(kept, now_ms)
+
     def heard(self, client: ServedClient) -> None:
         """Records a sign of life."""
         client.hear(self._loop.time())
@@ -172,6 +199,7 @@ class ServedClients:
         """Removes a client: it is gone."""
         if self._clients.get(client.client_id) is client:
             del self._clients[client.client_id]
+            self._settings_bytes -= client.settings_bytes
             self._on_gone(client)
             client.peer.close()
 

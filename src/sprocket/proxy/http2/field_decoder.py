@@ -26,7 +26,7 @@ _TABLE = (("", ""), *STATIC_TABLE)
 #: whose headers are all in a table has 20 bytes, a signature in Huffman's code 130.
 _BLOCKS_MAX, _BLOCK_BYTES_MAX = 8, 64
 _STRINGS_MAX, _STRING_BYTES_MAX = 32, 256
-_NUMBER_MAX = 1 << 24
+_NUMBER_MAX, _SHIFT_MAX = 1 << 24, 28
 
 
 class FieldDecoder:
@@ -70,28 +70,36 @@ class FieldDecoder:
     def _pairs(self, block: bytes) -> tuple[list[tuple[str, str]] | None, bool]:
         """The headers, and whether the table stayed as it was."""
         pairs: list[tuple[str, str]] = []
+        entries = self._entries
         is_the_same = True
-        at, end, left = 0, len(block), self._bytes_max
+        at, end, used = 0, len(block), 0
         while at < end:
             first = block[at]
+            at += 1
             if first & 0x80:  # a whole header of a table
-                if first == 0xFF:
-                    number, at = _number(block, at, 0x7F)
-                else:
-                    number, at = first & 0x7F, at + 1
-                pair = self._pair(number)
+                number = first & 0x7F
+                if number == 0x7F:
+                    number, at = _long_number(block, at, number)
+                elif not number:
+                    raise ValueError
+                pair = entries[_STATIC - number] if number > _STATIC else _TABLE[number]
             elif first & 0xE0 == 0x20:  # a new size of the table, at the beginning only
                 if pairs:
                     raise ValueError
-                size, at = _number(block, at, 0x1F)
+                size = first & 0x1F
+                if size == 0x1F:
+                    size, at = _long_number(block, at, size)
                 self._resize(size)
                 is_the_same = False
                 continue
             else:
                 is_kept = first & 0x40
-                number, at = _number(block, at, 0x3F if is_kept else 0x0F)
+                most = 0x3F if is_kept else 0x0F
+                number = first & most
+                if number == most:
+                    number, at = _long_number(block, at, most)
                 if number:
-                    name = self._pair(number)[0]
+                    name = (entries[_STATIC - number] if number > _STATIC else _TABLE[number])[0]
                 else:
                     name, at = self._string(block, at)
                 value, at = self._string(block, at)
@@ -99,27 +107,23 @@ class FieldDecoder:
                 if is_kept:
                     self._insert(pair)
                     is_the_same = False
-            left -= len(pair[0]) + len(pair[1]) + _ENTRY_BYTES
-            if left >= 0:
+            used += len(pair[0]) + len(pair[1]) + _ENTRY_BYTES
+            if used <= self._bytes_max:
                 pairs.append(pair)
         # The table must be kept right even if the headers are too many: later blocks refer to it.
-        return (pairs if left >= 0 else None), is_the_same
-
-    def _pair(self, number: int) -> tuple[str, str]:
-        if number <= _STATIC:
-            if not number:
-                raise ValueError
-            return _TABLE[number]
-        return self._entries[_STATIC - number]
+        return (pairs if used <= self._bytes_max else None), is_the_same
 
     def _string(self, block: bytes, at: int) -> tuple[str, int]:
-        is_coded = block[at] & 0x80
-        size, at = _number(block, at, 0x7F)
+        first = block[at]
+        at += 1
+        size = first & 0x7F
+        if size == 0x7F:
+            size, at = _long_number(block, at, size)
         end = at + size
-        if end > len(block):
-            raise ValueError
         raw = block[at:end]
-        if not is_coded:
+        if len(raw) < size:
+            raise ValueError
+        if first < 0x80:
             return raw.decode("latin-1"), end
         text = self._strings.get(raw)
         if text is None:
@@ -154,18 +158,14 @@ class FieldDecoder:
         del entries[:gone]
 
 
-def _number(block: bytes, at: int, most: int) -> tuple[int, int]:
-    """An integer whose first byte has `most` as its largest value, and where it ends."""
-    value = block[at] & most
-    at += 1
-    if value < most:
-        return value, at
-    shift = 0
+def _long_number(block: bytes, at: int, most: int) -> tuple[int, int]:
+    """An integer whose first byte had its largest value, and where it ends."""
+    value, shift = most, 0
     while True:
         byte = block[at]
         at += 1
         value += (byte & 0x7F) << shift
-        if value > _NUMBER_MAX or shift > 28:
+        if value > _NUMBER_MAX or shift > _SHIFT_MAX:
             raise ValueError
         if byte < 0x80:
             return value, at

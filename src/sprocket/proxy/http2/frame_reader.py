@@ -7,6 +7,9 @@ from collections.abc import Callable
 from sprocket.proxy.http2 import frames as wire
 from sprocket.proxy.http2.faults import ConnectionFault
 
+#: How TLS begins, and what that means here.
+_HANDSHAKE = b"\x16\x03"
+_TLS_HERE = "it speaks TLS, and this server does not (tls.mode, tls.certificate)"
 #: Takes a frame: its kind, flags, stream and payload.
 FrameUser = Callable[[int, int, int, bytes], None]
 
@@ -65,7 +68,8 @@ class FrameReader:
     def _take_preface(self) -> bool:
         got = self._data[: len(wire.PREFACE)]
         if not wire.PREFACE.startswith(got):
-            raise ConnectionFault(wire.PROTOCOL_ERROR, "it does not speak HTTP/2")
+            why = _TLS_HERE if got.startswith(_HANDSHAKE) else "it does not speak HTTP/2"
+            raise ConnectionFault(wire.PROTOCOL_ERROR, why)
         if len(got) == len(wire.PREFACE):
             self._at = len(got)
             self._has_preface = True

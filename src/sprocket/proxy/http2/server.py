@@ -15,8 +15,10 @@ from sprocket.proxy.http2.limits import GrpcLimits
 from sprocket.proxy.http2.peer import GrpcPeer
 from sprocket.remoting import address
 from sprocket.remoting.server import Refused, share_of_files, why_not_listening
-from sprocket.remoting.tls.entrance import Entrance, entrance_of
-from sprocket.remoting.tls.settings import TlsConfig
+from sprocket.remoting.tls.certificates import watched_serving
+from sprocket.remoting.tls.entrance import Entrance
+from sprocket.remoting.tls.self_signed import self_signed
+from sprocket.remoting.tls.settings import DISABLED, TlsConfig
 from sprocket.remoting.turns import Turns
 from sprocket.remoting.unfinished import UnfinishedFrames
 
@@ -24,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 #: How long leaving `async with` waits for what is being written, s.
 _CLOSE_SECONDS = 1.0
+#: What we speak above TLS.
+_ALPN = ("h2",)
 
 
 class GrpcServer:
@@ -36,7 +40,8 @@ class GrpcServer:
         limits: its limits, and those of each connection.
         connections_max: the most connections at a time; further ones are closed at once. The
             default is a quarter of the process's limit of open files.
-        tls: whether and how it speaks TLS; without it every connection is plain.
+        tls: whether and how it speaks TLS; without it every connection is plain. If no certificate
+            is set, one is made up.
         is_shared: whether other processes may listen at the same port, which the system then
             shares between them.
     """
@@ -92,9 +97,7 @@ class GrpcServer:
         """
         loop = asyncio.get_running_loop()
         self._turns = Turns(loop)
-        self._entrance = entrance_of(
-            self._tls, self._turns, silent_seconds=self._limits.first_seconds
-        )
+        self._entrance = self._new_entrance()
         try:
             self._listening = await loop.create_server(
                 self._accept,
@@ -132,6 +135,24 @@ class GrpcServer:
         """
         self._stop_listening()
         await asyncio.gather(*(peer.drain(deadline) for peer in self._peers))
+
+    def _new_entrance(self) -> Entrance | None:
+        """Where connections begin, if some of them may have TLS."""
+        tls, files = self._tls, None
+        if tls is None or tls.mode == DISABLED:
+            return None
+        if tls.certificate is not None:
+            files = watched_serving(tls, _ALPN)
+        elif (files := self_signed(_ALPN)) is None:
+            logger.warning(
+                "%s takes plain connections only, and most gRPC clients begin with TLS: set "
+                "tls.certificate, or install the package `cryptography`, which makes one up",
+                address.join(self._host or "0.0.0.0", self._port),
+            )
+            return None
+        else:
+            logger.info("a certificate is made up, since tls.certificate is not set")
+        return Entrance(tls, self._turns, silent_seconds=self._limits.first_seconds, files=files)
 
     def _accept(self) -> asyncio.Protocol:
         entrance = self._entrance

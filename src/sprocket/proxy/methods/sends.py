@@ -50,7 +50,7 @@ from sprocket.proxy.messages.transaction_ids import TransactionId
 from sprocket.remoting.transport import Peer
 
 #: Messages in one request at most.
-_TOGETHER_MAX = 4096
+_TOGETHER_MAX = 1024
 
 #: The codes of replies to sends that did not end well, though the message is stored.
 _STORED = {

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 #: Topics or subscriptions of one client at most, and characters of what it says about itself.
 _TOPICS_MAX = 4096
-_SETTINGS_BYTES_MAX = 1 << 20
+_SETTINGS_BYTES_MAX = 1 << 18
 
 _NO_SETTINGS = "cannot find client settings for this client"
 
@@ -101,7 +101,7 @@ class TelemetryMethods:
         try:
             self._check(given, size)
             client = self._clients.known(call.metadata, call.address)
-            client.accept(given, self._clock.now_ms())
+            self._clients.accept(client, given, self._clock.now_ms())
             client.attach(call)
             self._presence.announce(client)
             group = None
