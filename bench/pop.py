@@ -12,10 +12,13 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from bench.brokers import Node, create_topic
-from bench.figures import Figure, cpu_seconds
+from rich.console import Console
+
+from bench.brokers import Node, both, create_topic, sprocket_node
+from bench.figures import CPU, RATE, Figure, Report, Sample, cpu_seconds, interleave, resident_mib
 from bench.load import drive, frame
 from bench.send import messages
 

@@ -54,7 +54,8 @@ class Task:
     def tell(self, **seen: Any) -> None:
         """Write one line."""
         with _lines:
-            print(json.dumps({"id": self.words["id"], **seen}), flush=True)
+            sys.stdout.write(json.dumps({"id": self.words["id"], **seen}) + "\n")
+            sys.stdout.flush()
 
     def tell_failure(self, what: str, error: Exception) -> None:
         """Write what went wrong, with RocketMQ's code if there is one."""
