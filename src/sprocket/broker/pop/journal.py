@@ -220,7 +220,7 @@ class PopJournal:
     def mark_all(self) -> None:
         """Remembers that all records that are stored now are applied."""
         for topic, number in self._places():
-            if end := self._store.max_offset(topic, number):
+            if end := self._store.stored.max_offset(topic, number):
                 self._offsets.popped.mark(topic, number, end)
 
     def _places(self) -> list[tuple[str, int]]:
@@ -231,12 +231,10 @@ class PopJournal:
         return self._store.offset_at_time(topic, number, last_ms - _UNMARKED_MS)
 
     async def _apply_from(self, topic: str, number: int, offset: int) -> None:
-        at = max(offset, self._store.min_offset(topic, number))
-        while at < self._store.max_offset(topic, number):
+        at, stored = max(offset, self._store.min_offset(topic, number)), self._store.stored
+        while at < stored.max_offset(topic, number):
             await self._store.load(topic, number, at, count=_READ_COUNT, bytes_max=_READ_BYTES)
-            found = self._store.read(
-                topic, number, at, count_max=_READ_COUNT, bytes_max=_READ_BYTES
-            )
+            found = stored.read(topic, number, at, count_max=_READ_COUNT, bytes_max=_READ_BYTES)
             for record in found.records(on_damage=_left_out):
                 self._apply(record)
             if found.next_offset <= at:

@@ -102,7 +102,7 @@ class Revival:
         start = max(
             -1 if done is None else done + 1, self._store.min_offset(self._journal.topic, number)
         )
-        end = self._store.max_offset(self._journal.topic, number)
+        end = self._store.stored.max_offset(self._journal.topic, number)
         return ReviveWindow(self._journal.broker, min(start, end))
 
     async def _round(self, timers: Timers) -> float:
