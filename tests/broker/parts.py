@@ -70,7 +70,9 @@ class Asker:
         """The reply's code."""
         return (await self.call(header, body)).code
 
-    async def create(self, topic: str, queues: int = 1, permission: int = 6) -> None:
+    async def create(
+        self, topic: str, queues: int = 1, permission: int = 6, attributes: str | None = None
+    ) -> None:
         header = CreateTopic(
             topic=topic,
             default_topic="TBW102",
@@ -78,6 +80,7 @@ class Asker:
             write_queue_nums=queues,
             perm=permission,
             topic_filter_type="SINGLE_TAG",
+            attributes=attributes,
         )
         assert await self.code(header) == SUCCESS
 

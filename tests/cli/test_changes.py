@@ -38,7 +38,7 @@ pytestmark = [
 #: Commands that only show something, and those that no server sees, or that need a group.
 READS = {
     "cluster status", "cluster members",
-    "topic list", "topic route", "topic status", "topic volume", "group list",
+    "topic list", "topic show", "topic route", "topic status", "topic volume", "group list",
     "group lag", "group show", "group members", "group running", "group producers",
     "message waiting", "message find", "message show", "deadletters list", "filter check",
     "filter list", "config show", "config reference", "config check", "config get",
@@ -74,6 +74,8 @@ CHANGES = {
     "topic update": [
         Change("topic update orders --write-queues 10", ("topic orders writeQueueNums",)),
         Change("topic update orders --permission rw", ("topic orders perm",)),
+        Change("topic update orders --message-type fifo", ("topic orders attributes",)),
+        Change("topic update orders --no-attribute message.type", ("topic orders attributes",)),
         Change("topic update orders --read-queues 18",
             ("topic orders readQueueNums", "messages orders")),
     ],
@@ -86,6 +88,7 @@ CHANGES = {
         Change("group update billing --retry-queues 3", ("group billing retryQueueNums",)),
         Change("group update billing --disabled", ("group billing consumeEnable",)),
         Change("group update billing --enabled", ("group billing consumeEnable",)),
+        Change("group update billing -a priority.factor=3", ("group billing attributes",)),
     ],
     "group delete": [Change("group delete spare --yes", ("group spare",))],
     "group reset": [
@@ -171,7 +174,7 @@ async def wide_topic(caller: Caller) -> None:
         address,
         CreateTopic(
             topic="orders", default_topic="TBW102", read_queue_nums=16, write_queue_nums=12, perm=6,
-            topic_filter_type="MULTI_TAG", order=True, attributes="+message.type=MIXED",
+            topic_filter_type="MULTI_TAG", order=True, attributes="+message.type=DELAY",
         ),
     )  # fmt: skip
     await caller.ask_nameserver(PutKv(namespace="ORDER_TOPIC_CONFIG", key="orders", value="a:12"))

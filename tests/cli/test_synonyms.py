@@ -27,7 +27,7 @@ NAMES = {" ".join((*path, name)) for path, names in ALL for name in names}
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        ("topic describe", "status"),
+        ("topic describe", "show"),
         ("group describe", "show"),
         ("topic alter", "update"),
         ("topic ls", "list"),

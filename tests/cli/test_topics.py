@@ -89,3 +89,26 @@ def test_a_name_that_cannot_be_is_one_line(node: str) -> None:
     outcome = topic(node, "create", "a.b")
     assert outcome.code == 2
     assert outcome.err.count("\n") == 1
+
+
+def test_the_settings_of_a_topic_are_shown_with_its_attributes(node: str) -> None:
+    made = topic(
+        node, "create", "typed", "-q", "2", "--message-type", "fifo", "-a", "reserve.time=7"
+    )
+    assert made.out == (
+        "typed: created on broker-a: 2 queues, RW-, message.type=FIFO, reserve.time=7\n"
+    )
+    changed = topic(
+        node, "update", "typed", "--no-attribute", "message.type", "-a", "reserve.time=8"
+    )
+    assert changed.out == "typed: changed on broker-a: 2 queues, RW-, reserve.time=8\n"
+    (shown,) = map(json.loads, topic(node, "show", "typed", "--json").lines)
+    assert (shown["broker"], shown["attributes"]) == ("broker-a", {"reserve.time": "8"})
+    assert topic(node, "show", "typed").lines[1].split() == (
+        ["broker-a", "2", "2", "RW-", "NORMAL", "reserve.time=8"]
+    )
+    refused = topic(node, "update", "typed", "--attribute", "queue.type=BatchCQ")
+    assert refused.code == 1
+    assert "attempt to update an unchangeable attribute. key: queue.type" in refused.err
+    assert topic(node, "show", "absent").code == 1
+    assert topic(node, "delete", "typed", "--yes").code == 0

@@ -83,3 +83,14 @@ def test_half_of_a_surrogate_pair_is_refused_as_other_properties_are(
         text_of(Message("t", b"x", **parts))
     assert name in str(raised.value)
     assert "\u00e9" in text_of(Message("t", b"x", properties={"a": "caf\u00e9"}))
+
+
+def test_a_priority_goes_as_rocketmq_s_property() -> None:
+    text = text_of(Message("t", b"x", priority=3))
+    assert decode(text)["_SYS_MSG_PRIORITY_"] == "3"
+    assert "PRIORITY" not in text_of(Message("t", b"x"))
+    for wrong in (-1, 1 << 31, True, "3"):
+        with pytest.raises(UsageError, match="a priority is"):
+            text_of(Message("t", b"x", priority=wrong))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="cannot be delayed"):
+        text_of(Message("t", b"x", priority=3, delay=1))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
 
-from sprocket.admin import known, topics
+from sprocket.admin import attributes, known, topics
 from sprocket.admin.caller import Caller
 from sprocket.base.errors import ConsumerOffline, GroupNotFound, ReplyError
 from sprocket.message.topic import check_consumer_group, dead_letter_topic, retry_topic
@@ -61,6 +62,7 @@ class GroupSettings(NamedTuple):
         consume_message_orderly: whether it uses ordered consumption.
         consume_enable: whether its members may consume.
         consume_broadcast_enable: whether its members may broadcast.
+        attributes: values by name, such as `priority.factor`; None takes one away.
     """
 
     retry_max_times: int | None = None
@@ -68,6 +70,7 @@ class GroupSettings(NamedTuple):
     consume_message_orderly: bool | None = None
     consume_enable: bool | None = None
     consume_broadcast_enable: bool | None = None
+    attributes: Mapping[str, str | None] | None = None
 
 
 class GroupChange(NamedTuple):
@@ -135,12 +138,19 @@ async def _put(
 ) -> list[GroupChange]:
     """Writes a group's settings to brokers; what `wanted` leaves out is as each broker has it."""
     named = {name: value for name, value in wanted._asdict().items() if value is not None}
+    asked = named.pop("attributes", None)
 
     async def put(broker: str, address: str) -> GroupChange:
         before = (await _table(caller, address)).subscription_group_table.get(group)
-        after = msgspec.structs.replace(before or GroupConfig(group_name=group), **named)
+        base = before or GroupConfig(group_name=group)
+        had = base.attributes
+        after = msgspec.structs.replace(base, attributes=attributes.changed(had, asked), **named)
         if after != before:
-            await caller.ask(address, CreateGroup(), body=after.encode())
+            differing = {} if before is None else had
+            sent = msgspec.structs.replace(
+                after, attributes=attributes.signed(differing, after.attributes)
+            )
+            await caller.ask(address, CreateGroup(), body=sent.encode())
         return GroupChange(broker, before, after)
 
     return list((await caller.at_each(masters, put)).values())

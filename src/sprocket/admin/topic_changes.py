@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
 
+from sprocket.admin import attributes
 from sprocket.admin.caller import Caller
 from sprocket.base.errors import RequestNotSupported, TopicNotFound, UsageError
 from sprocket.message.topic import TEMPLATE, check_topic
@@ -34,11 +36,13 @@ class TopicSettings(NamedTuple):
 
     Attributes:
         permission: 4 readable, 2 writable, 6 both.
+        attributes: values by name, see `sprocket.message.topic_attributes`; None takes one away.
     """
 
     read_queues: int | None = None
     write_queues: int | None = None
     permission: int | None = None
+    attributes: Mapping[str, str | None] | None = None
 
 
 class TopicChange(NamedTuple):
@@ -109,6 +113,19 @@ async def update(
     return await _put(caller, topic, having, found, wanted, may_hide=may_hide)
 
 
+async def settings(caller: Caller, topic: str) -> dict[str, TopicConfig]:
+    """A topic's settings at each master that has it.
+
+    Raises:
+        TopicNotFound: no broker has it.
+        BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
+    """
+    found = await _found(caller, topic, await caller.masters())
+    if not found:
+        raise TopicNotFound(f"no broker knows a topic {topic}")
+    return found
+
+
 async def _found(caller: Caller, topic: str, masters: dict[str, str]) -> dict[str, TopicConfig]:
     """The topic at each broker that has it."""
 
@@ -145,7 +162,7 @@ async def _put(
     async def put(broker: str, address: str) -> TopicChange:
         change = changes[broker]
         if change.after != change.before:
-            await caller.ask(address, _request(change.after))
+            await caller.ask(address, _request(change))
         return change
 
     return list((await caller.at_each(masters, put)).values())
@@ -162,12 +179,15 @@ def _after(topic: str, before: TopicConfig | None, wanted: TopicSettings) -> Top
         "read_queue_nums": wanted.read_queues,
         "write_queue_nums": wanted.write_queues,
         "perm": wanted.permission,
+        "attributes": attributes.changed(base.attributes, wanted.attributes),
     }
     return msgspec.structs.replace(base, **{k: v for k, v in named.items() if v is not None})
 
 
-def _request(topic: TopicConfig) -> CreateTopic:
-    """The request that gives a topic these settings; attributes are not named, so they stay."""
+def _request(change: TopicChange) -> CreateTopic:
+    """The request that makes a change; attributes that stay are not named in it."""
+    topic, before = change.after, change.before
+    signed = attributes.signed({} if before is None else before.attributes, topic.attributes)
     return CreateTopic(
         topic=topic.topic_name,
         default_topic=TEMPLATE,
@@ -177,6 +197,8 @@ def _request(topic: TopicConfig) -> CreateTopic:
         topic_filter_type=topic.topic_filter_type,
         topic_sys_flag=topic.topic_sys_flag,
         order=topic.order,
+        attributes=",".join(f"{key}={value}" if value else key for key, value in signed.items())
+        or None,
     )
 
 

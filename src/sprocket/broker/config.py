@@ -71,6 +71,11 @@ class BrokerConfig(ElectorConfig):
         minimum=1,
         maximum=1024,
     )
+    mixed_message_type: bool = setting(
+        False,
+        "Whether a topic may be made for messages of all types (`message.type=MIXED`).",
+        rocketmq="enableMixedMessageType",
+    )
     auto_create_groups: bool = setting(
         True,
         "Whether an unknown consumer group is created when it is first used.",

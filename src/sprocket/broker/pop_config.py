@@ -32,6 +32,18 @@ class PopConfig(ReplicaConfig):
         minimum=0,
         maximum=100,
     )
+    pop_priority_retry_percent: int = setting(
+        0,
+        "The same for pops that go by priority.",
+        rocketmq="popFromRetryProbabilityForPriority",
+        minimum=0,
+        maximum=100,
+    )
+    priority_ascending: bool = setting(
+        True,
+        "Whether 0 is the lowest priority of a message, or the highest.",
+        rocketmq="priorityOrderAsc",
+    )
     held_pops_max: int = setting(
         100_000,
         "Pops and notifications of all clients together that may wait at the same time.",

@@ -190,7 +190,7 @@ class RequestTable:
         offsets, clients, volumes = tables.offsets, tables.clients, tables.volumes
         topics = TopicRequests(
             tables.topics, self._store, parts.pulls, parts.pop,
-            offsets=offsets, clients=clients, volumes=volumes,
+            offsets=offsets, clients=clients, volumes=volumes, settings=self._settings,
             save_topics=parts.files.topics.written, save_offsets=save_offsets,
             on_removed=partial(parts.followers.journal.record, TOPICS),
         )  # fmt: skip

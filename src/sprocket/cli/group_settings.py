@@ -12,6 +12,7 @@ import typer
 from sprocket.base.errors import GroupNotFound, UsageError
 from sprocket.cli import render
 from sprocket.cli.asking import ask
+from sprocket.cli.attribute_options import Attributes, NoAttributes, attribute_changes
 from sprocket.cli.groups import app
 from sprocket.cli.options import (
     NAMESERVER,
@@ -77,6 +78,7 @@ def create(
     is_ordered: Ordered = None,
     consumes: Consumes = None,
     broadcasts: Broadcasts = None,
+    attributes: Attributes = None,
     cluster: Cluster = None,
     broker: Broker = None,
     nameserver: NameServers = NAMESERVER,
@@ -88,7 +90,9 @@ def create(
     """
     from sprocket.admin import groups
 
-    wanted = groups.GroupSettings(retries, retry_queues, is_ordered, consumes, broadcasts)
+    wanted = groups.GroupSettings(
+        retries, retry_queues, is_ordered, consumes, broadcasts, attribute_changes(attributes)
+    )
 
     async def question(caller: Caller) -> list[GroupChange]:
         return await groups.create(caller, group, wanted=wanted, cluster=cluster, broker=broker)
@@ -102,6 +106,7 @@ def create(
     "sprocket group update billing --retries 3",
     "sprocket group update billing --retry-queues 4 --broker broker-a",
     "sprocket group update billing --disabled",
+    "sprocket group update billing --attribute priority.factor=80",
 )
 def update(
     group: Group,
@@ -110,6 +115,8 @@ def update(
     is_ordered: Ordered = None,
     consumes: Consumes = None,
     broadcasts: Broadcasts = None,
+    attributes: Attributes = None,
+    no_attributes: NoAttributes = None,
     cluster: Cluster = None,
     broker: Broker = None,
     nameserver: NameServers = NAMESERVER,
@@ -118,7 +125,10 @@ def update(
     """Changes what is named of a group's settings, on all brokers that have it. The rest stays."""
     from sprocket.admin import groups
 
-    wanted = groups.GroupSettings(retries, retry_queues, is_ordered, consumes, broadcasts)
+    wanted = groups.GroupSettings(
+        retries, retry_queues, is_ordered, consumes, broadcasts,
+        attribute_changes(attributes, no_attributes),
+    )  # fmt: skip
     if wanted == groups.GroupSettings():
         raise UsageError("give a setting to change, such as --retries 3")
 
@@ -156,7 +166,7 @@ def show(
             render.json({"broker": broker, **msgspec.to_builtins(config)})
         return
     render.table(
-        ("broker", "consumes", "broadcasts", "ordered", "retries", "retry queues"),
+        ("broker", "consumes", "broadcasts", "ordered", "retries", "retry queues", "attributes"),
         (
             (
                 broker,
@@ -165,6 +175,7 @@ def show(
                 config.consume_message_orderly,
                 config.retry_max_times,
                 config.retry_queue_nums,
+                " ".join(f"{name}={value}" for name, value in config.attributes.items()) or None,
             )
             for broker, config in found.items()
         ),

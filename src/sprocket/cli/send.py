@@ -63,6 +63,13 @@ Properties = Annotated[
     ),
 ]
 
+Priority = Annotated[
+    int | None,
+    typer.Option(
+        "--priority", min=0, help="Priority, for a topic made with --message-type PRIORITY."
+    ),
+]
+
 
 def send(
     topic: Topic,
@@ -83,6 +90,7 @@ def send(
     delay_level: DelayLevel = 0,
     delay: Annotated[float | None, typer.Option("--delay", min=0, help="Delay in seconds.")] = None,
     deliver_at: DeliverAt = None,
+    priority: Priority = None,
     queue: Queue = None,
     order_key: OrderKey = None,
     group: Annotated[str, typer.Option("--group", "-g", help="Producer group.")] = "sprocket-cli",
@@ -107,6 +115,7 @@ def send(
         delay_level=delay_level,
         delay=delay,
         deliver_at=None if deliver_at is None else coming(deliver_at, datetime.now()),
+        priority=priority,
     )
     code = sending.run(
         draft,

@@ -11,6 +11,12 @@ import typer
 from sprocket.base.errors import TopicNotFound, UsageError
 from sprocket.cli import render
 from sprocket.cli.asking import ask
+from sprocket.cli.attribute_options import (
+    Attributes,
+    MessageTypeOption,
+    NoAttributes,
+    attribute_changes,
+)
 from sprocket.cli.options import (
     NAMESERVER,
     Broker,
@@ -28,8 +34,9 @@ from sprocket.cli.times import moment
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
     from sprocket.admin.topic_changes import TopicChange, TopicSettings
+    from sprocket.protocol.bodies import TopicConfig
 
-app = typer.Typer(help="Topics: list, create, update, delete, route, status, volume.")
+app = typer.Typer(help="Topics: list, show, create, update, delete, route, status, volume.")
 
 
 @command(app, "list", "sprocket topic list", "sprocket topic list --all --json")
@@ -84,6 +91,7 @@ Force = Annotated[
     "create",
     "sprocket topic create orders",
     "sprocket topic create orders --queues 16 --permission r --cluster DefaultCluster",
+    "sprocket topic create payments --message-type FIFO",
 )
 def create(
     topic: Topic,
@@ -91,6 +99,8 @@ def create(
     read_queues: ReadQueues = None,
     write_queues: WriteQueues = None,
     permission: Permission = None,
+    message_type: MessageTypeOption = None,
+    attributes: Attributes = None,
     force: Force = False,
     cluster: Cluster = None,
     broker: Broker = None,
@@ -101,6 +111,7 @@ def create(
     from sprocket.admin import topic_changes
 
     wanted = _settings(queues, read_queues, write_queues, permission)
+    wanted = wanted._replace(attributes=attribute_changes(attributes, message_type=message_type))
 
     async def question(caller: Caller) -> list[TopicChange]:
         return await topic_changes.create(
@@ -117,6 +128,7 @@ def create(
     "sprocket topic update orders --permission r --broker broker-a",
     "sprocket topic update orders --write-queues 4",
     "sprocket topic update orders --read-queues 4",
+    "sprocket topic update orders --attribute reserve.time=72",
 )
 def update(
     topic: Topic,
@@ -124,6 +136,9 @@ def update(
     read_queues: ReadQueues = None,
     write_queues: WriteQueues = None,
     permission: Permission = None,
+    message_type: MessageTypeOption = None,
+    attributes: Attributes = None,
+    no_attributes: NoAttributes = None,
     force: Force = False,
     cluster: Cluster = None,
     broker: Broker = None,
@@ -138,8 +153,13 @@ def update(
     from sprocket.admin import topic_changes
 
     wanted = _settings(queues, read_queues, write_queues, permission)
-    if wanted == (None, None, None):
-        raise UsageError("give --queues, --read-queues, --write-queues or --permission")
+    named = attribute_changes(attributes, no_attributes, message_type)
+    wanted = wanted._replace(attributes=named)
+    if wanted == topic_changes.TopicSettings():
+        raise UsageError(
+            "give --queues, --read-queues, --write-queues, --permission, --message-type, "
+            "--attribute or --no-attribute"
+        )
 
     async def question(caller: Caller) -> list[TopicChange]:
         return await topic_changes.update(
@@ -174,7 +194,10 @@ def _show_changes(topic: str, change: Callable[[], list[TopicChange]]) -> None:
         read, write = each.after.read_queue_nums, each.after.write_queue_nums
         queues = f"{read} queues" if read == write else f"{read} read and {write} write queues"
         rights = permission_text(each.after.perm).strip()
-        typer.echo(f"{topic}: {done} on {each.broker}: {queues}, {rights}")
+        named = "".join(
+            f", {name}={value}" for name, value in sorted(each.after.attributes.items())
+        )
+        typer.echo(f"{topic}: {done} on {each.broker}: {queues}, {rights}{named}")
 
 
 @command(
@@ -204,6 +227,44 @@ def delete(
     if not had:
         raise TopicNotFound(f"no broker knew a topic {topic}; anything left of it is deleted")
     typer.echo(f"{topic}: deleted on {', '.join(had)}")
+
+
+@command(app, "show", "sprocket topic show orders", "sprocket topic show orders --json")
+def show(
+    topic: Topic,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Shows a topic's settings at each broker."""
+    import msgspec
+
+    from sprocket.admin import topic_changes
+    from sprocket.message.topic import permission_text
+    from sprocket.message.topic_attributes import topic_type
+
+    async def question(caller: Caller) -> dict[str, TopicConfig]:
+        return await topic_changes.settings(caller, topic)
+
+    found = ask(nameserver, timeout, question)
+    if as_json:
+        for broker, config in found.items():
+            render.json({"broker": broker, **msgspec.to_builtins(config)})
+        return
+    render.table(
+        ("broker", "read queues", "write queues", "permission", "messages", "attributes"),
+        (
+            (
+                broker,
+                config.read_queue_nums,
+                config.write_queue_nums,
+                permission_text(config.perm).strip(),
+                topic_type(config.attributes).value,
+                " ".join(f"{name}={value}" for name, value in config.attributes.items()) or None,
+            )
+            for broker, config in found.items()
+        ),
+    )
 
 
 @command(app, "route", "sprocket topic route orders")

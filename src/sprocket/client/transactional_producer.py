@@ -194,10 +194,12 @@ class TransactionalProducer(Producer):
                 longer.
 
         Raises:
-            UsageError: the message is delayed, or `immunity_s` is below 0.
+            UsageError: the message is delayed or has a priority, or `immunity_s` is below 0.
         """
         if message.waits:
             raise UsageError("a transaction's message cannot be delayed")
+        if message.priority is not None:
+            raise UsageError("a transaction's message cannot have a priority")
         if immunity_s is not None and immunity_s < 0:
             raise UsageError(f"an immunity is 0 s or more, not {immunity_s}")
         return Transaction(

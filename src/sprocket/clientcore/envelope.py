@@ -165,6 +165,8 @@ def seal_batch(
             raise UsageError("messages of one batch have one topic and one wait_stored")
         if message.waits or is_retry_topic(message.topic):
             raise UsageError("a batch cannot be delayed, nor go to a retry topic")
+        if message.priority is not None:
+            raise UsageError("a batch goes to one queue, so its messages cannot have priorities")
     body = batch.encode(parts)
     if len(body) > packing.body_bytes_max:
         raise UsageError(

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from sprocket.message.offsets import LogOffset, QueueOffset
-from sprocket.message.properties import KEYS, TAGS, UNIQUE_KEY, decode_bytes, value_in
+from sprocket.message.properties import KEYS, PRIORITY, TAGS, UNIQUE_KEY, decode_bytes, value_in
 from sprocket.message.queue import QueueId
 
 
@@ -29,6 +29,9 @@ class Message(msgspec.Struct):
         deliver_at: the time before which consumers do not get it: a datetime with a time zone, or
             ms since 1970 UTC. Only one of `delay_level`, `delay` and `deliver_at` may be given.
         wait_stored: False lets a broker in synchronous mode reply before it has flushed.
+        priority: 0 and above, for a topic of the type PRIORITY: consumers that pop get messages of
+            a higher one first. The broker keeps those from its last queue's number on alike. Not
+            with a delay. None for a message without priority.
     """
 
     topic: str
@@ -41,6 +44,7 @@ class Message(msgspec.Struct):
     wait_stored: bool = True
     delay: timedelta | float | None = None
     deliver_at: datetime | int | None = None
+    priority: int | None = None
 
     @property
     def waits(self) -> bool:
@@ -113,6 +117,12 @@ class StoredMessage(msgspec.Struct, gc=False, eq=False):
     def keys(self) -> list[str]:
         """The sender's keys."""
         return (self.value(KEYS) or "").split()
+
+    @property
+    def priority(self) -> int | None:
+        """The priority that its sender gave it; None if it has none."""
+        text = self.value(PRIORITY) or ""
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 11 else None
 
     @property
     def message_id(self) -> str | None:

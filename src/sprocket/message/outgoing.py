@@ -16,6 +16,7 @@ from sprocket.message.properties import (
     KEYS,
     NAME_END,
     PAIR_END,
+    PRIORITY,
     TAGS,
     TIMER_DELAY_MS,
     TIMER_DELIVER_MS,
@@ -27,6 +28,8 @@ from sprocket.message.properties import (
 _WAITS = f"{WAIT}{NAME_END}true{PAIR_END}"
 _WAITS_NOT = f"{WAIT}{NAME_END}false{PAIR_END}"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Brokers read a priority as a signed number of 32 bits.
+_PRIORITY_MAX = (1 << 31) - 1
 #: A thousand years; brokers have limits of their own.
 _SECONDS_MAX = 1000 * 366 * 86_400
 
@@ -51,6 +54,8 @@ def text_of(message: Message) -> str:
         text += f"{TAGS}{NAME_END}{tag}{PAIR_END}"
     if not text.isascii():  # almost all are, which costs no look at the characters
         _check_unicode(message, text)
+    if message.priority is not None:
+        text += f"{PRIORITY}{NAME_END}{_priority(message)}{PAIR_END}"
     if message.waits:
         text += encode(_waiting(message))
     return text + (_WAITS if message.wait_stored else _WAITS_NOT)
@@ -77,6 +82,17 @@ def _keys(keys: Sequence[str]) -> str:
             f"a key is one word: with a blank in it, it is more than one key: {text!r}"
         )
     return text
+
+
+def _priority(message: Message) -> int:
+    priority = message.priority
+    if isinstance(priority, bool) or not isinstance(priority, int):
+        raise UsageError(f"a priority is a whole number from 0 on, not {priority!r}")
+    if not 0 <= priority <= _PRIORITY_MAX:
+        raise UsageError(f"a priority is 0 to {_PRIORITY_MAX}, not {priority}")
+    if message.waits:
+        raise UsageError("a message with a priority cannot be delayed: brokers would drop it")
+    return priority
 
 
 def _waiting(message: Message) -> dict[str, str]:

@@ -79,3 +79,20 @@ def test_topics_and_subscription_of_a_group() -> None:
         assert SubscriptionBody.decode(reply.body).subscription_data is None
 
     play(test)
+
+
+def test_attributes_of_a_group_are_checked_and_kept() -> None:
+    async def test(asker: Asker) -> None:
+        async def put(**attributes: str) -> int:
+            named = {f"+{name.replace('_', '.')}": value for name, value in attributes.items()}
+            body = GroupConfig(group_name="g", attributes=named).encode()
+            return await asker.code(CreateGroup(), body)
+
+        assert await put(priority_factor="30") == SUCCESS
+        assert await put() == SUCCESS
+        assert await put(priority_factor="101") == 1
+        assert await put(nope="1") == 1
+        shown = GroupConfig.decode((await asker.call(GroupConfigOf(group="g"))).body)
+        assert shown.attributes == {"priority.factor": "30"}
+
+    play(test)

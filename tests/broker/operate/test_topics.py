@@ -107,3 +107,16 @@ def test_the_brokers_own_topics_are_listed_and_left_alone_by_cleaning() -> None:
         assert len(await asker.bodies("T")) == 1
 
     play(test)
+
+
+def test_a_topic_for_messages_of_all_types_is_made_only_if_that_is_allowed() -> None:
+    async def test(asker: Asker) -> None:
+        reply = await asker.call(create(attributes="+message.type=MIXED"))
+        assert (reply.code, reply.remark) == (29, "MIXED message type is not supported.")
+        assert await asker.code(create(attributes="+message.type=UNSPECIFIED")) == SUCCESS
+
+    async def allowed(asker: Asker) -> None:
+        assert await asker.code(create(attributes="+message.type=MIXED")) == SUCCESS
+
+    play(test)
+    play(allowed, mixed_message_type=True)

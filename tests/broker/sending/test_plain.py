@@ -10,7 +10,7 @@ from sprocket.broker.sending.destination import SPECIAL
 from sprocket.broker.sending.plain import PlainTexts
 from sprocket.broker.sending.stamp import REWRITTEN
 from sprocket.message.hashing import tag_code
-from sprocket.message.properties import KEYS, TAGS, UNIQUE_KEY, decode, encode
+from sprocket.message.properties import KEYS, PRIORITY, TAGS, UNIQUE_KEY, decode, encode
 
 JAVA_LIKE = "KEYS\x01k1 k2\x02UNIQ_KEY\x01{}\x02WAIT\x01true\x02TAGS\x01paid\x02"
 
@@ -25,7 +25,7 @@ def test_a_plain_text_tells_keys_and_tag_the_first_time_and_again() -> None:
         assert found[1].properties["WAIT"] == "true"
 
 
-@pytest.mark.parametrize("name", sorted(SPECIAL | REWRITTEN))
+@pytest.mark.parametrize("name", sorted(SPECIAL | REWRITTEN | {PRIORITY}))
 def test_what_the_broker_changes_is_not_plain(name: str) -> None:
     texts = PlainTexts()
     text = encode({name: "1", UNIQUE_KEY: "A1"})

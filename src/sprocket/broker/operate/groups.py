@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from sprocket.base.errors import GroupNotFound, StoreError
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.operate.listings import listing
+from sprocket.broker.tables.attributes import OF_GROUPS, altered
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.locks import write_leases
@@ -86,6 +87,7 @@ class GroupRequests:
 
         Raises:
             InvalidParameter: its name or numbers are invalid.
+            SystemFailure: its attributes are invalid.
             StoreError: it cannot be saved, and is as it was before.
         """
         return self._put_all([GroupConfig.of_request(command.body)])
@@ -94,13 +96,16 @@ class GroupRequests:
         """Creates or changes groups, one after the other; stops at the first invalid one.
 
         Raises:
-            InvalidParameter, StoreError: as `create`, for one of them; for all.
+            InvalidParameter, SystemFailure, StoreError: as `create`, for one of them; for all.
         """
         return self._put_all(GroupConfigList.of_request(command.body).group_config_list)
 
     def _put_all(self, wanted: Sequence[GroupConfig]) -> Awaitable[Reply]:
         before = {group.group_name: self._groups.get(group.group_name) for group in wanted}
         for group in wanted:
+            known = self._groups.get(group.group_name)
+            current = None if known is None else known.attributes
+            group.attributes = altered(current, group.attributes, OF_GROUPS)
             self._groups.put(group)
         return self._once_saved(wanted, before)
 

@@ -12,12 +12,14 @@ from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.operate.listings import in_turns, listing
 from sprocket.broker.pop.parts import PopParts
 from sprocket.broker.reading.pull import PullRequests
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.attributes import altered, parse
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.topics import Topics
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.message.topic import pop_retry_topic
+from sprocket.message.topic_attributes import MESSAGE_TYPE, MessageType
 from sprocket.protocol.bodies import (
     DataVersion,
     GroupList,
@@ -55,6 +57,7 @@ class TopicRequests:
         volumes: Volumes,
         save_topics: Callable[[], Awaitable[None]],
         save_offsets: Callable[[], Awaitable[None]],
+        settings: BrokerSettings,
         on_removed: Callable[[str], None],
     ) -> None:
         """
@@ -71,6 +74,7 @@ class TopicRequests:
         self._volumes = volumes
         self._save_topics = save_topics
         self._save_offsets = save_offsets
+        self._settings = settings
         self._on_removed = on_removed
 
     def endpoints(self) -> Endpoints:
@@ -90,7 +94,8 @@ class TopicRequests:
         """Creates or changes a topic.
 
         Raises:
-            InvalidParameter: its name or numbers are invalid.
+            InvalidParameter: its name or numbers are invalid, or it is for messages of all types,
+                which is switched off.
             SystemFailure: its filter type or attributes are invalid.
             StoreError: it cannot be saved, and is as it was before.
         """
@@ -149,6 +154,9 @@ class TopicRequests:
         return Reply()
 
     def _put(self, topic: TopicConfig, asked: dict[str, str]) -> None:
+        is_mixed = asked.get(f"+{MESSAGE_TYPE}") == MessageType.MIXED.value
+        if is_mixed and not self._settings.config.mixed_message_type:
+            raise InvalidParameter("MIXED message type is not supported.")
         known = self._topics.get(topic.topic_name)
         topic.attributes = altered(None if known is None else known.attributes, asked)
         self._topics.put(topic)

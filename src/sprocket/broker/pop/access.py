@@ -15,11 +15,13 @@ from sprocket.base.errors import (
 )
 from sprocket.broker.dispatch import FAQ
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.attributes import PRIORITY_FACTOR, PRIORITY_FACTOR_MAX
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.message_filters import is_code, wants_of
 from sprocket.broker.tables.topics import Topics
 from sprocket.message.pop_handle import POP_COUNT_MAX
 from sprocket.message.topic import is_readable
+from sprocket.message.topic_attributes import MessageType, topic_type
 from sprocket.protocol.bodies import TopicConfig
 from sprocket.protocol.requests.pop import (
     Notification,
@@ -67,6 +69,14 @@ class PopAccess:
         if not known.consume_enable or self._groups.is_forbidden(group, header.topic):
             raise NoPermission(f"subscription group no permission, {group}")
         return topic
+
+    def by_priority(self, topic: TopicConfig, group: str) -> int:
+        """Of 100 pops of a group from a topic, how many go over its queues by priority."""
+        if topic_type(topic.attributes) is not MessageType.PRIORITY:
+            return 0
+        known = self._groups.get(group)
+        text = "" if known is None else known.attributes.get(PRIORITY_FACTOR, "")
+        return int(text) if text.isascii() and text.isdecimal() else PRIORITY_FACTOR_MAX
 
     def check_numbers(self, header: PopMessage) -> None:
         """Refuses a pop of too many messages, or for too long.

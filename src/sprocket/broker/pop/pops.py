@@ -120,6 +120,7 @@ class PopRequests:
             self._access.wants(header),
             header.order,
             header.attempt_id,
+            self._access.by_priority(topic, header.consumer_group),
         )
 
     def _look_at(self, found: Popped, deadline: Deadline) -> Deadline:

@@ -45,6 +45,7 @@ class PopAsk(NamedTuple):
         queues: how many the topic has.
         wants: the filter; None for all messages.
         attempt: the attempt id of a pop in order.
+        by_priority: of 100 such pops, how many go over the topic's queues by priority.
     """
 
     topic: str
@@ -57,6 +58,7 @@ class PopAsk(NamedTuple):
     wants: ReadFilter | None
     is_order: bool = False
     attempt: str | None = None
+    by_priority: int = 0
 
 
 class Taking:
@@ -109,14 +111,24 @@ class Taking:
         return found
 
     def queues_of(self, ask: PopAsk) -> Iterator[tuple[str, int]]:
-        """The queues that a pop reads, the group's retry topics first or last."""
-        chance = self._entropy.below(100)
+        """The queues that a pop reads, the group's retry topics first or last.
+
+        A pop by priority begins with the queue of the highest one; any other with any queue.
+        """
+        config, chance = self._settings.config, self._entropy.below(100)
+        goes_by_priority = chance < ask.by_priority and not ask.is_order
         retries = [] if ask.is_order else list(self.retry_queues(ask.topic, ask.group, chance))
-        is_first = chance < self._settings.config.pop_retry_percent
+        is_first = chance < (
+            config.pop_priority_retry_percent if goes_by_priority else config.pop_retry_percent
+        )
         if is_first:
             yield from retries
         if ask.queue_number >= 0:
             yield ask.topic, ask.queue_number
+        elif goes_by_priority:
+            numbers = range(ask.queues)
+            for number in reversed(numbers) if config.priority_ascending else numbers:
+                yield ask.topic, number
         else:
             for number in range(ask.queues):
                 yield ask.topic, (chance + number) % ask.queues

@@ -5,8 +5,8 @@ end of its transaction, in the queue of its delay level, or on the timer wheel. 
 consumer sends back goes to its group's retry topic, and may wait as well, or to the dead-letter
 topic.
 
-Where further kinds are added: a priority chooses the queue in `destination`; a watermark of
-replicas is one more wait in `Acknowledgement.settled`.
+Where a further kind of wait is added: a watermark of replicas is one more in
+`Acknowledgement.settled`. A message's priority has chosen its queue before (`SendReader`).
 Source: HookUtils, SendMessageProcessor and AbstractSendMessageProcessor.consumerSendMsgBack of
 RocketMQ 5.x.
 """

@@ -44,6 +44,12 @@ from sprocket.message.topic import (
     is_writable,
     permission_text,
 )
+from sprocket.message.topic_attributes import (
+    MessageType,
+    is_compacted,
+    message_type,
+    priority_of,
+)
 from sprocket.protocol.bodies import TopicConfig
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.send import SendBatch, SendMessage, SendMessageV2
@@ -80,8 +86,8 @@ class SendReader:
         """Reads a message or a batch.
 
         Raises:
-            IllegalMessage: it has no body or too long properties, or it is a batch that is too
-                large or addressed to a retry topic.
+            IllegalMessage: it has no body or too long properties, lacks the keys that its topic
+                asks for, or is a batch that is too large or addressed to a retry topic.
             InvalidParameter, NoPermission, TopicNotFound: as `Placing.place`.
             RemoteProtocolError: its body is not the batch that its header announces.
             GroupNotFound: its retry topic belongs to a group that may not be created.
@@ -104,6 +110,10 @@ class SendReader:
         self._stamp.mark(properties, now_ms, is_retry=is_retry_topic(header.topic))
         if not is_retry_topic(header.topic):
             check_room(text, properties)
+        if names.PRIORITY in properties and not is_batch:
+            number = queue_by_priority(properties, topic, number)
+        if is_compacted(topic.attributes) and not is_batch and not properties.get(names.KEYS, ""):
+            raise IllegalMessage("Required message key is missing")
         if names.HALF in properties and not is_batch:
             properties.setdefault(names.PRODUCER_GROUP, header.producer_group)
         draft = drafted(
@@ -154,6 +164,25 @@ class SendReader:
             )
             intakes.append(Intake(draft, properties))
         return intakes
+
+
+def queue_by_priority(properties: dict[str, str], topic: TopicConfig, number: int) -> int:
+    """The queue of a message with a priority: that of its number, or the last one.
+
+    The priority of a message that is of another type, such as a delayed one, is removed; one that
+    is no number counts for nothing. The topic need not be for priorities: consumers that pull get
+    the message as any other.
+
+    Args:
+        number: the queue to which it was sent.
+    """
+    priority = priority_of(properties)
+    if priority < 0:
+        return number
+    if message_type(properties) is not MessageType.PRIORITY:
+        del properties[names.PRIORITY]
+        return number
+    return max(0, min(priority, topic.write_queue_nums - 1))
 
 
 def check_room(text: str, properties: Mapping[str, str]) -> None:

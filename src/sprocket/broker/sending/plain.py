@@ -17,6 +17,7 @@ from sprocket.message.properties import (
     KEYS,
     NAME_END,
     PAIR_END,
+    PRIORITY,
     TAGS,
     UNIQUE_KEY,
     WAIT,
@@ -24,8 +25,8 @@ from sprocket.message.properties import (
     is_text_of,
 )
 
-#: Properties that are not stored unchanged.
-_CHANGED = SPECIAL | REWRITTEN
+#: Properties that are not stored unchanged, or that choose the queue.
+_CHANGED = SPECIAL | REWRITTEN | {PRIORITY}
 _MARK = UNIQUE_KEY + NAME_END
 #: Texts in the cache, and characters of each, at most.
 _TEXTS_MAX = 1024

@@ -27,6 +27,7 @@ from sprocket.message.properties import (
 from sprocket.message.recall import encode_handle
 from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import RETRY_PREFIX, TIMER
+from sprocket.message.topic_attributes import is_compacted
 from sprocket.protocol.command import Command
 from sprocket.remoting.transport import Peer
 
@@ -71,6 +72,8 @@ class RunReader:
                     name = header.topic
                     topic = self._placing.open_topic(name)
                     if topic is None or name.startswith(RETRY_PREFIX):
+                        break
+                    if topic.attributes and is_compacted(topic.attributes):
                         break
                     queues, more_flags = topic.write_queue_nums, stored_flag(0, topic)
                 text, number = header.properties or "", header.queue_id
