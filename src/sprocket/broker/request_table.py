@@ -166,6 +166,7 @@ class RequestTable:
                 parts.files.locks,
                 topics=tables.topics,
                 broker=self._settings.config.name,
+                may_lease=parts.acting.may_lease,
             ).endpoints(),
         }
 
