@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
+from sprocket.base.watermark import Watermark
 from sprocket.broker.members.state_copy import StateCopy
 from sprocket.replication.epochs import EpochList
 from sprocket.replication.in_sync_copies import InSyncCopies
+from sprocket.store.writing.replica_log import ReplicaLog
 from sprocket.testing.elected import ELECTED
 from sprocket.testing.key_state import KeyState
 from sprocket.testing.plays import play
@@ -28,6 +31,9 @@ def test_nothing_acknowledged_is_lost_and_nothing_read_is_taken_away(name: str) 
     [
         ("elected-links", 8),  # the set had shrunk to the master when it confirmed
         ("elected-five", 21),  # a slave asked for offsets on a connection that was forgotten
+        ("elected-power", 2005),  # a slave showed the end of its log after a restart, and lost it
+        ("elected-two", 2018),  # a member did so, led, and gave the offsets to other messages
+        ("elected-two", 2020),
     ],
 )
 def test_a_history_that_once_failed_is_right(name: str, seed: int) -> None:
@@ -59,13 +65,28 @@ def copies_no_offsets(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateCopy, "run", run)
 
 
+def shows_all_after_a_restart(patch: pytest.MonkeyPatch) -> None:
+    right = ReplicaLog.begin
+
+    def begin(self: ReplicaLog, safe: Sequence[Watermark], *, confirmed: int | None = None) -> None:
+        right(self, safe)
+
+    patch.setattr(ReplicaLog, "begin", begin)
+
+
 @pytest.mark.parametrize(
     ("plant", "name", "seed", "told"),
     [
         (acknowledges_alone, "elected-kills", 1, "was acknowledged and is in"),
         (copies_no_offsets, "elected-kills", 1, "before the last master was lost"),
         (compares_nothing, "elected-five", 5, "both lead in epoch"),
-        (keeps_what_differs, "elected-power", 1, "differs from another one|is not whole"),
+        (shows_all_after_a_restart, "elected-power", 2005, "where readers have seen"),
+        (
+            keeps_what_differs,
+            "elected-power",
+            1,
+            "differs from another one|is not whole|where readers have seen",
+        ),
     ],
 )
 def test_a_broken_promise_is_found(

@@ -147,6 +147,7 @@ class OpenBroker:
             tag_codes={SCHEDULE: levels.tag_code},
             safe=(readable,) if rules.least > 1 or self._seat is not None else (),
             is_copy=is_slave,
+            is_member=self._seat is not None,
             cut_at=cut_at,
         )
         opened.push_async_callback(self.store.close)

@@ -286,6 +286,7 @@ class BrokerParts:
             log_end=self._store.log_end,
             is_slave=lambda: self.replication.is_slave,
             register=self.registration.register_all,
+            leases=self.tables.lock_table,
         )
 
     def _state(self, store: Store, *, clock: Clock) -> BrokerFigures:

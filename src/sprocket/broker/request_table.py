@@ -149,6 +149,7 @@ class RequestTable:
             groups=tables.groups,
             clients=tables.clients,
             is_slave=lambda: parts.replication.is_slave,
+            settling=parts.replication.settling,
         )
         modes = RequestModeRequests(
             tables.request_modes, parts.pool, topics=tables.topics, groups=tables.groups,
@@ -167,6 +168,7 @@ class RequestTable:
                 parts.files.locks,
                 topics=tables.topics,
                 broker=self._settings.config.name,
+                may_lease=parts.acting.may_lease,
             ).endpoints(),
         }
 

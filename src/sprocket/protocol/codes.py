@@ -220,6 +220,7 @@ class OwnRequestCode(IntEnum):
     REMOVE_FILTER = 30_302
     STATE_CHANGES = 30_303
     GROUP_STATE = 30_305
+    HELD_LEASES = 30_306
     MEMBER_STATE = 30_311
     HAND_OVER = 30_312
 

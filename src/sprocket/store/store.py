@@ -30,6 +30,7 @@ from sprocket.store.reading.by_time import NO_TIME, Boundary, offset_at, time_of
 from sprocket.store.reading.cold import ColdReads, ReadPlan
 from sprocket.store.reading.finding import KeySearchRange, find
 from sprocket.store.reading.queue_reader import NO_QUEUE, ReadFilter, ReadResult, read_queue
+from sprocket.store.reading.stored_queues import StoredQueues
 from sprocket.store.views.consume_queue import ConsumeQueue
 from sprocket.store.views.tag_codes import TagCodes
 from sprocket.store.writing.appender import Appended
@@ -42,6 +43,7 @@ class Store:
         cold: loads old messages into memory before they are read.
         replica: the log as replication uses it: its bytes, and copies of a master's.
         batches: the topics that keep each batch as one record.
+        stored: the queues with what readers do not see yet, for the broker's own parts.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Store:
         self.replica = parts.replica
         self.batches = parts.batches
         self.cold = ColdReads(parts.log, parts.queues.by_name, parts.index)
+        self.stored = StoredQueues(parts.log, parts.queues.by_name)
         self._abort = parts.abort
         self._deleted = parts.deleted
         self._queues = parts.queues
@@ -80,6 +83,7 @@ class Store:
         tag_codes: TagCodes,
         safe: Sequence[Watermark] = (),
         is_copy: bool = False,
+        is_member: bool = False,
         cut_at: int | None = None,
     ) -> Store:
         """Opens the store in a folder, which is made if it is missing, and recovers it.
@@ -88,7 +92,7 @@ class Store:
             store_host: packed address of the broker, 8 or 20 bytes, which its records carry.
             tag_codes: the rules by which recovery makes the tag codes of topics whose queue entries
                 do not hold the hash of a tag; `TAGS_ONLY` if there are no such topics.
-            safe, is_copy, cut_at: for replication, see `StoreParts` and `recover_and_open`.
+            safe, is_copy, is_member, cut_at: see `StoreParts` and `recover_and_open`.
 
         Raises:
             DirectoryInUse: another process has the store open.
@@ -104,7 +108,7 @@ class Store:
         try:
             parts = StoreParts(
                 disk, clock, root=root, config=config, store_host=store_host, tag_codes=tag_codes,
-                safe=safe, is_copy=is_copy,
+                safe=safe, is_copy=is_copy, is_member=is_member,
             )  # fmt: skip
             store = cls(disk, root=root, config=config, parts=parts, lock=lock)
             await recover_and_open(parts, config, root=root, tag_codes=tag_codes, cut_at=cut_at)
@@ -379,10 +383,6 @@ class Store:
         if queue is None or offset >= self._end_of(queue):
             return NO_TIME
         return time_of(self._log, queue, offset)
-
-    def earliest_time(self, topic: str, queue_number: int) -> int:
-        """When the first message of a queue was stored, ms; -1 if there is none."""
-        return self.time_of(topic, queue_number, self.min_offset(topic, queue_number))
 
     def delete_topic(self, topic: str) -> None:
         """Removes the queues of a topic. Its records stay in the log until their files expire.

@@ -108,14 +108,14 @@ class GroupChecks:
             before = self._leaders.setdefault(epoch, machine.name)
             if before != machine.name:
                 raise Violation(f"{before} and {machine.name} both lead in epoch {epoch}")
-        for _, machine in self.leading():  # slaves are read only where that is switched on
+        for machine, store in self.open_members():  # consumers may read from slaves, too
             for number in range(QUEUES):
-                self._note_readable(machine, machine.server._store, number)
+                self._note_readable(machine, store, number)
         if any(self.leading()):
             self._check_committed(self.master())
 
     def _note_readable(self, machine: Machine, store: Store, number: int) -> None:
-        """Reads what a master shows to consumers; it must be what others have shown there."""
+        """Reads what a member shows to consumers; it must be what others have shown there."""
         place = (machine.name, machine.starts, number)
         while self._read_to[place] < store.max_offset(TOPIC, number):
             found = store.read(TOPIC, number, self._read_to[place], count_max=1, bytes_max=1 << 20)

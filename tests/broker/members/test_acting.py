@@ -8,7 +8,13 @@ from dataclasses import replace
 import pytest
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import RouteNotFound, SlaveNotAvailable, SystemBusy, TopicNotFound
+from sprocket.base.errors import (
+    RouteNotFound,
+    ServiceNotAvailable,
+    SlaveNotAvailable,
+    SystemBusy,
+    TopicNotFound,
+)
 from sprocket.broker.config import BrokerConfig
 from sprocket.client.config import ConsumerConfig
 from sprocket.client.producer import Producer
@@ -16,15 +22,16 @@ from sprocket.client.push_consumer import PushConsumer
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.nameserver.config import NameServerConfig
-from sprocket.protocol.bodies import ReplicaStateBody, Route
+from sprocket.protocol.bodies import LockBody, LockedBody, Queue, ReplicaStateBody, Route
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.election import (
     ExchangeReplicaAddress,
     ExchangeReplicaAddressReply,
 )
+from sprocket.protocol.requests.lock import LockQueues
 from sprocket.protocol.requests.offset import OffsetReply, QueryOffset
 from sprocket.protocol.requests.pull import SUBSCRIPTION, PullMessage
-from sprocket.protocol.requests.replica import ReplicaState
+from sprocket.protocol.requests.replica import HeldLeases, ReplicaState
 from sprocket.protocol.requests.route import RouteOfTopic, SmallestNumberChanged
 from sprocket.protocol.requests.transaction import EndTransaction
 from sprocket.remoting.pool import Pool
@@ -151,6 +158,72 @@ def test_a_slave_is_read_and_keeps_offsets_and_leases_until_the_master_takes_the
         await asyncio.sleep(2.0)
         with pytest.raises(SystemBusy):
             await pull(first)
+        await work.sending.run(work.producer.close())
+        await cluster.stop()
+
+    simulate(main)
+
+
+async def locked(machine: Machine, client: str) -> bool:
+    """Whether a client gets the lease on the queue; no answer is none."""
+    queue = Queue(topic=TOPIC, broker_name="broker-0", queue_id=0)
+    body = LockBody(client_id=client, consumer_group=GROUP, mq_set=[queue]).encode()
+    address, deadline = f"{machine.address}:{BROKER_PORT}", Deadline.after(5)
+    async with Pool() as pool:
+        try:
+            reply = await pool.ask(address, LockQueues(), body=body, deadline=deadline)
+        except ServiceNotAvailable:
+            return False
+    return bool(LockedBody.decode(reply.body).locked)
+
+
+def test_no_queue_is_leased_to_two_clients_while_a_slave_stands_for_the_master() -> None:
+    async def main(network: Network) -> None:
+        cluster = cluster_of(network)
+        await cluster.start()
+        master, (first, _) = cluster.brokers[0], cluster.slaves
+        work = Working(cluster)
+        await work.sending.run(work.producer.start())
+        await work.send(0)
+        assert await locked(master, "one")
+        await asyncio.sleep(2.0)
+        assert not await locked(first, "two"), "a slave that stands for nobody leases nothing"
+
+        master.kill()
+        await asyncio.sleep(2.0)
+        assert not await locked(first, "two"), "the master's leases count on"
+        assert await locked(first, "one")
+        await asyncio.sleep(70.0)  # the client `one` is gone
+        assert await locked(first, "two")
+
+        await master.start()
+        assert not await locked(first, "two"), "who has handed the leases over gives none"
+        assert not await locked(master, "one")
+        assert await locked(master, "two")
+        await asyncio.sleep(5.0)
+        assert not await locked(first, "three")
+        await work.sending.run(work.producer.close())
+        await cluster.stop()
+
+    simulate(main)
+
+
+def test_a_slave_leases_again_if_the_master_that_asked_is_lost_before_it_is_back() -> None:
+    async def main(network: Network) -> None:
+        cluster = cluster_of(network)
+        await cluster.start()
+        master, (first, _) = cluster.brokers[0], cluster.slaves
+        work = Working(cluster)
+        await work.sending.run(work.producer.start())
+        await work.send(0)
+        master.kill()
+        await asyncio.sleep(2.0)
+        assert await locked(first, "one")
+        await asked(first, HeldLeases())
+        assert not await locked(first, "one")
+        await asyncio.sleep(11.0)
+        assert await locked(first, "one")
+        assert not await locked(first, "two")
         await work.sending.run(work.producer.close())
         await cluster.stop()
 

@@ -62,6 +62,19 @@ def test_numbers_that_are_java_s_alone_are_kept() -> None:
     assert struct.unpack_from(">qqqqq", raw) == (1, 2, 3, 77, 88)
 
 
+def test_the_confirmed_offset_is_java_s_fifth_number_and_a_cut_lowers_it() -> None:
+    disk = a_disk()
+    disk.replace(PATH, struct.pack(">qqqqq", 1, 2, 3, 77, 88) + bytes(FILE_BYTES - 40))
+    checkpoint = a_checkpoint(disk)
+    assert checkpoint.confirmed == 88
+    run(checkpoint.save_for_cut(100, synced=100))
+    assert a_checkpoint(disk).confirmed == 88
+    run(checkpoint.save_for_cut(60, synced=100))
+    raw = disk.read(PATH)
+    assert raw is not None
+    assert struct.unpack_from(">qqqqq", raw) == (1, 2, 3, 77, 60)
+
+
 def test_a_place_is_not_trusted_once_java_has_written_other_times() -> None:
     disk = a_disk()
     checkpoint = a_checkpoint(disk)

@@ -14,9 +14,10 @@ from sprocket.store.store import Store
 from sprocket.store.views.confirmed import ConfirmedOffsets
 from sprocket.store.views.consume_queue import ENTRY
 from sprocket.store.views.entry import Entry
+from sprocket.store.views.tag_codes import TAGS_ONLY
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import FaultyDisk
-from tests.store.making import SMALL, a_draft, bodies, opened
+from tests.store.making import HOST, ROOT, SMALL, a_draft, bodies, opened
 from tests.support import run
 
 SYNCHRONOUS = replace(SMALL, flush="SYNC_FLUSH")
@@ -138,3 +139,82 @@ def test_many_hidden_records_of_few_queues_take_bounded_memory() -> None:
     flushed.rise(at)
     confirmed.advance()
     assert {confirmed.end_of(queue) for queue in queues} == {100_000}  # type: ignore[arg-type]
+
+
+async def _as_member(disk: FaultyDisk, *, safe: Watermark) -> Store:
+    return await Store.open(
+        disk=disk, clock=ManualClock(), root=ROOT, config=SMALL, store_host=HOST,
+        tag_codes=TAGS_ONLY, safe=(safe,), is_member=True,
+    )  # fmt: skip
+
+
+def _filled(disk: FaultyDisk, *, confirmed: int, count: int = 40) -> list[int]:
+    """Log offsets after messages in two queues, of which the first ones are confirmed."""
+    safe = Watermark()
+    store = run(_as_member(disk, safe=safe))
+    ends = [store.append(a_draft(b"%d" % n, queue_number=n % 2)).end for n in range(count)]
+    safe.rise(ends[confirmed - 1] if confirmed else 0)
+    store.replica.confirm()
+    run(store.close())
+    return ends
+
+
+@pytest.mark.parametrize("confirmed", [0, 1, 17, 18, 39, 40])
+def test_a_member_shows_at_its_start_what_was_confirmed_when_it_stopped(confirmed: int) -> None:
+    disk = FaultyDisk(1)
+    ends = _filled(disk, confirmed=confirmed)
+    safe = Watermark()
+    store = run(_as_member(disk, safe=safe))
+    assert store.readable_end == (ends[confirmed - 1] if confirmed else 0)
+    for number in (0, 1):
+        shown = (confirmed + 1 - number) // 2
+        assert store.max_offset("orders", number) == shown
+        assert store.stored.max_offset("orders", number) == 20
+        read = store.read("orders", number, 20, count_max=9, bytes_max=9999)
+        assert read.next_offset == 20, "whoever has read more elsewhere stays there"
+        assert len(bodies(store, number=number)) == shown
+    arrivals = store.arrivals("orders", 0)
+    safe.rise(ends[-1])
+    store.replica.confirm()
+    assert arrivals.value == 20
+    assert len(bodies(store)) == 20
+
+
+def test_more_than_what_was_saved_is_shown_with_what_comes_later() -> None:
+    disk = FaultyDisk(1)
+    ends = _filled(disk, confirmed=10)
+    safe = Watermark()
+    store = run(_as_member(disk, safe=safe))
+    end = store.append(a_draft(b"new")).end
+    safe.rise(ends[20])
+    store.replica.confirm()
+    assert store.max_offset("orders", 0) == 5, "what was found is shown all at the same time"
+    safe.rise(end)
+    store.replica.confirm()
+    assert store.max_offset("orders", 0) == 21
+
+
+def test_a_log_that_lost_what_was_confirmed_does_not_vouch_for_what_comes_instead() -> None:
+    disk = FaultyDisk(1)
+    ends = _filled(disk, confirmed=40)
+    cut = ends[29]
+    store = run(
+        Store.open(
+            disk=disk, clock=ManualClock(), root=ROOT, config=SMALL, store_host=HOST,
+            tag_codes=TAGS_ONLY, safe=(Watermark(),), is_member=True, cut_at=cut,
+        )
+    )  # fmt: skip
+    assert store.readable_end == store.log_end == cut
+    store.append(a_draft(b"other"))
+    run(store.close())
+    again = run(_as_member(disk, safe=Watermark()))
+    assert again.readable_end == cut < again.log_end
+
+
+def test_a_store_of_no_group_shows_all_and_keeps_the_number() -> None:
+    disk = FaultyDisk(1)
+    _filled(disk, confirmed=10)
+    store = run(opened(disk))
+    assert store.readable_end == store.log_end
+    run(store.close())
+    assert run(_as_member(disk, safe=Watermark())).readable_end < store.log_end

@@ -2,14 +2,16 @@
 
 The slave with the smallest number that lives is read as if it were the master: routes of name
 servers that allow it show it as number 0, and here it lets consumers read, also where slaves may
-not be read as a rule. It keeps their offsets and leases. It accepts nothing: what becomes due, and
-the ends of transactions, wait for the master.
+not be read as a rule. It keeps their offsets, and gives leases on queues; those that the master had
+given count on. It accepts nothing: what becomes due, and the ends of transactions, wait for the
+master.
 
 Who lives is what name servers say. So each process shows them every second that it lives, and asks
 who else does; a notice of a name server only makes it ask at once. A master that comes back takes
-over the offsets that its slaves have meanwhile, before it registers. It also tells them where it
-replicates, as RocketMQ's does and waits for. A slave believes that only while there is no master,
-and from the host of that master.
+over the offsets and leases that its slaves have meanwhile, before it registers; who was asked for
+leases gives none until it is seen that the master did not come after all. It also tells them where
+it replicates, as RocketMQ's does and waits for. A slave believes that only while there is no
+master, and from the host of that master.
 
 Source: BrokerController.updateMinBroker, BrokerPreOnlineService and AdminBrokerProcessor.
 updateBrokerHaInfo of RocketMQ 5.x, and docs/cn/SlaveActingMasterMode.md there.
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping
 
 from sprocket.base.deadline import Deadline
@@ -26,13 +29,15 @@ from sprocket.base.errors import SprocketError
 from sprocket.base.watermark import Watermark
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.locks import LockTable
 from sprocket.broker.tables.offset_keys import SEPARATOR
 from sprocket.broker.tables.offsets import ConsumerOffsets
-from sprocket.protocol.bodies import BrokerMembersBody, OffsetTable
-from sprocket.protocol.codes import MASTER, RequestCode
+from sprocket.protocol.bodies import BrokerMembersBody, HeldLeasesBody, OffsetTable
+from sprocket.protocol.codes import MASTER, OwnRequestCode, RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.election import ExchangeReplicaAddress, ExchangeReplicaAddressReply
 from sprocket.protocol.requests.offset import AllOffsets
+from sprocket.protocol.requests.replica import HeldLeases
 from sprocket.protocol.requests.route import (
     BrokerHeartbeat,
     BrokerMembers,
@@ -62,6 +67,7 @@ class ActingMaster:
         log_end: the end of this broker's log at its start.
         is_slave: whether this broker is a slave now.
         register: registers this broker soon, by which a slave learns where its master replicates.
+        leases: the leases on queues.
 
     Attributes:
         is_acting: whether this slave stands for the master now.
@@ -78,7 +84,11 @@ class ActingMaster:
         log_end: int,
         is_slave: Callable[[], bool],
         register: Callable[[], None],
+        leases: LockTable,
     ) -> None:
+        self._leases = leases
+        #: When a master last took over the leases, by the loop's time.
+        self._given_at = -math.inf
         self._pool = pool
         self._settings = settings
         self._address = address
@@ -97,7 +107,15 @@ class ActingMaster:
         return {
             RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE: self._smallest_changed,
             RequestCode.EXCHANGE_BROKER_HA_INFO: self._exchange,
+            OwnRequestCode.HELD_LEASES: self._held_leases,
         }
+
+    def may_lease(self) -> bool:
+        """Whether queues may be leased here now."""
+        if not self._is_slave():
+            return True
+        since = asyncio.get_running_loop().time() - self._given_at
+        return self._leases.is_own and since > EXPIRY_MS / 1000
 
     async def run(self) -> None:
         """Shows name servers that this broker lives, and asks who else does, until cancelled."""
@@ -126,6 +144,15 @@ class ActingMaster:
                 logger.warning("no offsets are taken over from slave %s: %s", address, error)
                 continue
             logger.info("%d offsets are taken over from slave %s", count, address)
+            await self._take_leases(address)
+
+    async def _take_leases(self, slave: str) -> None:
+        deadline = Deadline.after(_ASK_SECONDS)
+        try:
+            reply = await self._pool.ask(slave, HeldLeases(), deadline=deadline)
+            self._leases.take_over(HeldLeasesBody.decode(reply.body).leases)
+        except SprocketError as error:  # RocketMQ's do not know the request
+            logger.info("no leases are taken over from slave %s: %s", slave, error)
 
     async def _tell_address(self, slave: str) -> None:
         """Tells a slave where its master replicates, before name servers know it."""
@@ -181,6 +208,7 @@ class ActingMaster:
         is_acting = min(members) == config.id != MASTER
         if is_acting != self.is_acting:
             self.is_acting = is_acting
+            (self._leases.act if is_acting else self._leases.end_act)()
             what = "stands for its master, which is away" if is_acting else "stands for none now"
             logger.warning("%s %d %s", config.name, config.id, what)
 
@@ -190,6 +218,13 @@ class ActingMaster:
         command.read(SmallestNumberChanged)
         self._notices.rise(self._notices.value + 1)
         return Reply()
+
+    def _held_leases(self, command: Command, peer: Peer) -> Reply:
+        """The leases that were given in the master's place."""
+        if not (self._is_slave() and self.is_acting):
+            return Reply(body=HeldLeasesBody().encode())
+        self._given_at = asyncio.get_running_loop().time()
+        return Reply(body=HeldLeasesBody(leases=self._leases.held()).encode())
 
     def _exchange(self, command: Command, peer: Peer) -> Reply:
         """A master tells its slave its address, or a slave asks its master for it."""

@@ -6,7 +6,7 @@ The stream has epochs, and what counts is the in-sync set of the elector.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ServiceNotAvailable, StoreError, SystemFailure
@@ -79,7 +79,7 @@ class GroupReplication(Replication):
         self.is_slave = True
         self._seat = seat
         self._epochs = epochs
-        self._epoch_min = 0
+        self._epoch_min = self._led_from = 0
         self._followed_at = self._time()
         self.master = MasterAddress()
         self.in_sync: InSyncCopies | None = None
@@ -206,7 +206,7 @@ class GroupReplication(Replication):
             self._epochs.begin(epoch, store.log_start, start)
         except (ValueError, OSError) as error:
             raise StoreError(f"epoch {epoch} cannot be kept: {error}") from error
-        self.slave = None
+        self.slave, self._led_from = None, start
         self.in_sync = InSyncCopies(
             self._seat.number, self._least, confirmed=self._readable.value, epoch_start=start
         )
@@ -214,6 +214,15 @@ class GroupReplication(Replication):
         form = EpochForm(self.in_sync, self._epochs, self._readable)
         await self._listen(form, self._seat.replication_port)
         self.is_slave = False
+
+    # Readers have seen at the last master what this one does not yet know to be confirmed. So it
+    # waits until it knows that of all it had when it began: else ends of queues would go back.
+    # Kafka waits likewise (KIP-207).
+    def settling(self) -> Awaitable[bool] | None:
+        """What to wait for until what this master began with is confirmed; None if it is."""
+        if self.in_sync is None or self._readable.value >= self._led_from:
+            return None
+        return self._readable.reach(self._led_from, Deadline.after(self._seat.lease))
 
     def _upkeep(self, copies: InSyncCopies) -> InSyncUpkeep:
         return InSyncUpkeep(

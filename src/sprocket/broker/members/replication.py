@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -231,6 +231,11 @@ class Replication:
     def is_in_sync(self, link: SlaveLink) -> bool:
         """Whether a connected slave is in sync."""
         return self._store.log_end - link.reported.value < self.copies.rules.gap_bytes
+
+    def settling(self) -> Awaitable[bool] | None:
+        """What to wait for until this broker can say where queues end for readers; None if it can.
+        It returns whether that was reached."""
+        return None
 
     @property
     def is_waiting(self) -> bool:

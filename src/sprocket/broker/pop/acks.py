@@ -146,7 +146,7 @@ class AckRequests:
                 f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[/{peer.address}]"
             )
         low = self._store.min_offset(header.topic, header.queue_id)
-        high = self._store.max_offset(header.topic, header.queue_id)
+        high = self._store.stored.max_offset(header.topic, header.queue_id)
         if not low <= header.offset < high:
             raise _gone(
                 f"offset is illegal, key:{header.topic}@{header.queue_id}, "
@@ -262,7 +262,7 @@ class AckRequests:
         )  # fmt: skip
         topic = topic_of(item.topic, item.consumer_group, handle.kind)
         low = self._store.min_offset(topic, item.queue_id)
-        high = self._store.max_offset(topic, item.queue_id)
+        high = self._store.stored.max_offset(topic, item.queue_id)
         offsets = [each for each in _bits(item) if low <= each < high]
         if offsets and self._topics.get(popped_topic(topic, item.consumer_group)) is not None:
             try:

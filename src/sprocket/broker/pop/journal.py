@@ -324,5 +324,4 @@ class PopJournal:
     # they count, as they will be confirmed.
     def end(self, topic: str, number: int) -> int:
         """The offset behind the last record of a queue."""
-        with self._store.replica.whole():
-            return self._store.max_offset(topic, number)
+        return self._store.stored.max_offset(topic, number)

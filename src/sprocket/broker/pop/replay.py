@@ -103,10 +103,8 @@ class PopReplay:
         self._unfinished = None
 
     def _unmarked(self, topic: str, number: int) -> int:
-        with self._store.replica.whole():
-            end = self._store.max_offset(topic, number)
-            last_ms = self._store.time_of(topic, number, end - 1)
-            return self._store.offset_at_time(topic, number, last_ms - _UNMARKED_MS)
+        last_ms = self._store.time_of(topic, number, self._store.max_offset(topic, number) - 1)
+        return self._store.offset_at_time(topic, number, last_ms - _UNMARKED_MS)
 
     async def _apply_from(self, topic: str, number: int, offset: int, order_offset: int) -> None:
         """Applies the records of a queue.
@@ -118,10 +116,9 @@ class PopReplay:
         at = max(min(offset, order_offset), self._store.min_offset(topic, number))
         while at < self._journal.end(topic, number):
             await self._store.load(topic, number, at, count=_READ_COUNT, bytes_max=_READ_BYTES)
-            with self._store.replica.whole():
-                found = self._store.read(
-                    topic, number, at, count_max=_READ_COUNT, bytes_max=_READ_BYTES
-                )
+            found = self._store.stored.read(
+                topic, number, at, count_max=_READ_COUNT, bytes_max=_READ_BYTES
+            )
             for record in found.records(on_damage=_left_out):
                 if record.queue_offset >= offset:
                     self._apply(record)

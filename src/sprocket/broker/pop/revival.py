@@ -119,20 +119,20 @@ class Revival:
         start = max(
             -1 if done is None else done + 1, self._store.min_offset(self._journal.topic, number)
         )
-        end = self._store.max_offset(self._journal.topic, number)
+        end = self._store.stored.max_offset(self._journal.topic, number)
         return ReviveWindow(self._journal.broker, min(start, end))
 
     def _last_given_back(self) -> tuple[str, bytes, bytes] | None:
         """The last message of the log, if it is in a retry topic or is a dead letter."""
-        with self._store.replica.whole():
-            for topic, numbers in self._store.queues().items():
-                may_be = is_retry_topic(topic) or is_dead_letter_topic(topic)
-                for number in numbers if may_be else ():
-                    last = max(self._store.max_offset(topic, number) - 1, 0)
-                    found = self._store.read(topic, number, last, count_max=1, bytes_max=1)
-                    for record in found.records(on_damage=_left_out):
-                        if record.log_offset + record.size == self._store.log_end:
-                            return topic, bytes(record.body), bytes(record.properties)
+        stored = self._store.stored
+        for topic, numbers in self._store.queues().items():
+            may_be = is_retry_topic(topic) or is_dead_letter_topic(topic)
+            for number in numbers if may_be else ():
+                last = max(stored.max_offset(topic, number) - 1, 0)
+                found = stored.read(topic, number, last, count_max=1, bytes_max=1)
+                for record in found.records(on_damage=_left_out):
+                    if record.log_offset + record.size == self._store.log_end:
+                        return topic, bytes(record.body), bytes(record.properties)
         return None
 
     async def _round(self, timers: Timers) -> float:

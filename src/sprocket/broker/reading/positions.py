@@ -6,12 +6,13 @@ Source: ConsumerManageProcessor, AdminBrokerProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from sprocket.base.errors import (
     GroupNotFound,
     InvalidParameter,
     QueryNotFound,
+    ServiceNotAvailable,
     TopicNotFound,
 )
 from sprocket.broker.dispatch import Endpoints
@@ -42,6 +43,7 @@ class OffsetRequests:
 
     Args:
         is_slave: whether the broker is a slave now.
+        settling: see `Replication`.
     """
 
     def __init__(
@@ -53,7 +55,9 @@ class OffsetRequests:
         groups: Groups,
         clients: ClientTable,
         is_slave: Callable[[], bool],
+        settling: Callable[[], Awaitable[bool] | None],
     ) -> None:
+        self._settling = settling
         self._is_slave = is_slave
         self._store = store
         self._offsets = offsets
@@ -122,13 +126,13 @@ class OffsetRequests:
             )
         # The number of queues may have been lowered while members still consume the others.
         queues = max(config.read_queue_nums, config.write_queue_nums)
-        if header.queue_id >= queues and not self._store.max_offset(topic, header.queue_id):
+        if header.queue_id >= queues and not self._store.stored.max_offset(topic, header.queue_id):
             raise InvalidParameter(
                 f"queue {header.queue_id} of topic {topic} does not exist, it has {queues} queues"
             )
         offset = header.commit_offset
         if self._is_slave():
-            offset = min(offset, self._store.max_offset(topic, header.queue_id))
+            offset = min(offset, self._store.stored.max_offset(topic, header.queue_id))
         was_taken = self._offsets.commit(
             group,
             topic,
@@ -150,10 +154,26 @@ class OffsetRequests:
             self._store.offset_at_time(header.topic, header.queue_id, header.timestamp, boundary)
         )
 
-    def maximum(self, command: Command, peer: Peer) -> Reply:
-        """The offset that the next message of a queue gets; 0 if there is no such queue."""
+    def maximum(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
+        """The offset that the next message of a queue gets; 0 if there is no such queue.
+
+        Raises:
+            ServiceNotAvailable: a new master does not know in time what readers have seen before.
+        """
         header = command.read(MaxOffset)
+        settling = self._settling()
+        return self._maximum(header) if settling is None else self._settled(settling, header)
+
+    def _maximum(self, header: MaxOffset) -> Reply:
         return _offset(self._store.max_offset(header.topic, header.queue_id))
+
+    async def _settled(self, settling: Awaitable[bool], header: MaxOffset) -> Reply:
+        if not await settling:
+            raise ServiceNotAvailable(
+                "this broker is a new master and does not know yet where its queues end: its "
+                "in-sync set has not confirmed what it began with"
+            )
+        return self._maximum(header)
 
     def minimum(self, command: Command, peer: Peer) -> Reply:
         """The offset of the first message that a queue still has; 0 if there is no such queue."""
@@ -165,7 +185,7 @@ class OffsetRequests:
         header = command.read(EarliestTime)
         low = self._store.min_offset(header.topic, header.queue_id)
         await self._store.cold.load_time(header.topic, header.queue_id, low)
-        timestamp = self._store.earliest_time(header.topic, header.queue_id)
+        timestamp = self._store.time_of(header.topic, header.queue_id, low)
         return Reply(TimestampReply(timestamp=timestamp))
 
 

@@ -302,7 +302,8 @@ class PullRequests:
         try:
             async with limit:
                 self._held.setdefault(key, {})[limit] = None
-                return await arrivals.reach(found.max_offset + 1, Deadline.never())
+                end = max(found.max_offset, found.next_offset)
+                return await arrivals.reach(end + 1, Deadline.never())
         except TimeoutError:
             return False
         finally:

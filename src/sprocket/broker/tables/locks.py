@@ -9,11 +9,11 @@ Source: AdminBrokerProcessor.lockBatchMQ, unlockBatchMQ of RocketMQ 5.x.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sprocket.base.deadline import loop_ms
-from sprocket.base.errors import RemoteProtocolError
+from sprocket.base.errors import RemoteProtocolError, ServiceNotAvailable
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.tables.queue_locks import QueueLocks
 from sprocket.broker.tables.state import StateFile, once_saved
@@ -39,17 +39,21 @@ class LockTable:
     """The leases as a table of a state file; at a slave, those of its master.
 
     A slave gives no leases, and those that it copies do not expire: their holders renew them at
-    the master. When it becomes a master, their time counts from then on, as after a start.
+    the master. When it becomes a master, their time counts from then on, as after a start. So it
+    does while the slave stands for its master: it gives leases then, and what it has copied is kept
+    for the time after that.
     """
 
     def __init__(self, locks: QueueLocks) -> None:
         self._locks = locks
+        #: Whether a slave stands for its master, so that the leases are its own.
+        self._is_acting = False
         #: The master's leases: queues by group and client id; None at a master.
         self._copied: dict[str, dict[str, list[str]]] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The table as JSON for its file."""
-        if self._copied is not None:
+        if self._copied is not None and not self._is_acting:
             return {"lockTable": dict(self._copied), "unheardLeftMs": {}}
         return self._locks.to_json(loop_ms())
 
@@ -82,8 +86,43 @@ class LockTable:
     def end_copy(self) -> None:
         """Takes over the copied leases: their holders may be dead, or come here to renew them."""
         if self._copied is not None:
-            state, self._copied = self.to_json(), None
+            self.act()
+            self._copied, self._is_acting = None, False
+
+    @property
+    def is_own(self) -> bool:
+        """Whether leases are given here: at a master, and at a slave that stands for it."""
+        return self._copied is None or self._is_acting
+
+    def act(self) -> None:
+        """Takes over the copied leases while the master is away."""
+        if not self.is_own:
+            state, self._is_acting = self.to_json(), True
             self._locks.load(state, loop_ms())
+
+    def end_act(self) -> None:
+        """Goes back to the copied leases: the master gives them again."""
+        if self._is_acting:
+            self._is_acting = False
+            self._locks.clear()
+
+    def held(self) -> dict[str, dict[str, list[str]]]:
+        """All leases that are given here, as in the file."""
+        return {group: self._locks.held_in(group) for group in self._locks.groups()}
+
+    def take_over(self, leases: Mapping[str, Mapping[str, list[str]]]) -> None:
+        """Adds what a slave has leased in this master's place; who holds a queue there holds it."""
+        table, left = self.held(), dict(self._locks.to_json(loop_ms())["unheardLeftMs"])
+        for group, clients in leases.items():
+            taken = {text for texts in clients.values() for text in texts}
+            known = table.setdefault(group, {})
+            for client, texts in list(known.items()):
+                known[client] = [text for text in texts if text not in taken]
+            for client, texts in clients.items():
+                known[client] = [*known.get(client, ()), *texts]
+                left.pop(client, None)
+        self._locks.clear()
+        self._locks.load({"lockTable": table, "unheardLeftMs": left}, loop_ms())
 
     async def run(self, file: StateFile) -> None:
         """Removes expired leases periodically, until cancelled.
@@ -100,7 +139,11 @@ class LockTable:
 
 
 class LockRequests:
-    """Answers requests to lock and unlock queues."""
+    """Answers requests to lock and unlock queues.
+
+    Args:
+        may_lease: whether leases are given here now.
+    """
 
     def __init__(
         self,
@@ -109,7 +152,9 @@ class LockRequests:
         *,
         topics: Topics,
         broker: str,
+        may_lease: Callable[[], bool],
     ) -> None:
+        self._may_lease = may_lease
         self._locks = locks
         self._topics = topics
         self._broker = broker
@@ -125,8 +170,15 @@ class LockRequests:
         )
 
     def lock(self, command: Command, peer: Peer) -> Reply:
-        """Takes or renews leases; the reply lists the queues that the client holds now."""
+        """Takes or renews leases; the reply lists the queues that the client holds now.
+
+        Raises:
+            ServiceNotAvailable: this is a slave that stands for nobody. An error, since a client
+                that holds nothing stops at once, and one without an answer trusts its lease.
+        """
         group, client_id, asked = _read(command)
+        if not self._may_lease():
+            raise ServiceNotAvailable(f"queues of {self._broker} are leased by its master")
         queues = [queue for queue in asked if self._has(queue)]
         held = self._locks.lock(group, client_id, queues=queues, now_ms=loop_ms())
         if held:

@@ -131,8 +131,8 @@ async def origins_of_copies(store: Store, at: int) -> set[int]:
     """
     found: set[int] = set()
     first = _first_of(store)
-    while at < store.max_offset(TIMER, QUEUE):
-        read = store.read(TIMER, QUEUE, at, count_max=_PAUSE_RECORDS, bytes_max=_PAUSE_BYTES)
+    while at < store.stored.max_offset(TIMER, QUEUE):
+        read = store.stored.read(TIMER, QUEUE, at, count_max=_PAUSE_RECORDS, bytes_max=_PAUSE_BYTES)
         # Damage is logged where the message is to go on the wheel.
         for record in read.records(on_damage=lambda error: None):
             if not value_in(bytes(record.properties), names.TIMER_ROLL_TIMES):

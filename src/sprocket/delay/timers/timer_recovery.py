@@ -74,13 +74,12 @@ async def recover(
     if saved is not None and not saved.is_ours:
         begin = file_stored_before(store, saved.slot_ms, file_bytes=log_file_bytes)
     history = await read_history(store, begin, by_key=by_key)
-    queue_next = min(
-        max(progress.queue_next, store.min_offset(TIMER, QUEUE)), store.max_offset(TIMER, QUEUE)
-    )
+    end = store.stored.max_offset(TIMER, QUEUE)
+    queue_next = min(max(progress.queue_next, store.min_offset(TIMER, QUEUE)), end)
     if saved is None or not saved.is_clean:
         logger.warning(
             "timers continue at slot %d and message %d of %d; the log shows %d deliveries",
-            progress.slot_ms, queue_next, store.max_offset(TIMER, QUEUE), len(history),
+            progress.slot_ms, queue_next, end, len(history),
         )  # fmt: skip
     if is_again:  # the scan above begins behind some copies
         history.origins |= await origins_of_copies(store, queue_next)

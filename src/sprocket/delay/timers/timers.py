@@ -61,7 +61,7 @@ class Timers(TimerIntake):
         is_there = self._disk.size(f"{self._root}/timerwheel") or self._disk.size(
             f"{self._root}/config/timercheck"
         )
-        if is_there or self._store.max_offset(TIMER, QUEUE):
+        if is_there or self._store.stored.max_offset(TIMER, QUEUE):
             await self._recover()
 
     async def _recover(self) -> None:

@@ -60,7 +60,7 @@ from sprocket.protocol.bodies.offset import (
     TopicStatsTable,
 )
 from sprocket.protocol.bodies.pop import AckRecord, CheckPoint, PopKey
-from sprocket.protocol.bodies.replica import ChangedState, CopiedFilter, TimerState
+from sprocket.protocol.bodies.replica import ChangedState, CopiedFilter, HeldLeasesBody, TimerState
 from sprocket.protocol.bodies.replica_group import GroupMemberFacts, GroupStateBody
 from sprocket.protocol.bodies.route import (
     BrokerData,
@@ -142,6 +142,7 @@ __all__ = [
     "GroupStateBody",
     "GroupTable",
     "HeartbeatBody",
+    "HeldLeasesBody",
     "InSyncSetBody",
     "KvTable",
     "LocalOffsetTable",

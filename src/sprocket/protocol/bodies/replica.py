@@ -23,6 +23,12 @@ class CopiedFilter(Body):
     version: str = always("")
 
 
+class HeldLeasesBody(Body):
+    """Reply body of `HeldLeases`: by group and client id, the queues in the form of the file."""
+
+    leases: dict[str, dict[str, list[str]]] = always({})
+
+
 class TimerState(Body):
     """The progress of the timers. See `sprocket.delay.timers.timer_check.TimerProgress`."""
 

@@ -46,6 +46,13 @@ class MemberState(Header, kw_only=True):
     reply: ClassVar[type[Header]] = MemberStateReply
 
 
+class HeldLeases(Header, kw_only=True):
+    """A master that comes back asks a slave for the leases that it gave in its place; reply body:
+    `HeldLeasesBody`. The slave gives none for a while then."""
+
+    code: ClassVar[int] = OwnRequestCode.HELD_LEASES
+
+
 class GroupStateOf(Header, kw_only=True):
     """Asks a broker for its own state and its group's; reply body: `GroupStateBody`."""
 

@@ -127,6 +127,7 @@ class Repair:
             checkpoint.load()
             checkpoint.replay_from = min(self._store.marks.replay_from, log_offset)
             checkpoint.flushed = min(self._store.marks.flushed, log_offset)
+            checkpoint.confirmed = min(checkpoint.confirmed, log_offset)
             await checkpoint.save()
             checkpoint.close()
             self._disk.remove(f"{self._store.root}/config/queueEnds.json")

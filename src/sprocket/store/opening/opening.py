@@ -74,7 +74,8 @@ async def recover_and_open(
     await parts.log.sync(recovered.replayed_from, parts.log.end + (not was_stopped))
     parts.flush.begin(max(recovered.stored_ms, parts.checkpoint.log_ms))
     is_shorter = parts.ends.log_end > parts.log.end
-    parts.replica.begin(parts.safe)
+    confirmed = parts.checkpoint.bound_confirmed(int(parts.log.start), parts.log.end)
+    parts.replica.begin(parts.safe, confirmed=confirmed if parts.is_member else None)
     await parts.flush.sync_views(is_thorough=is_shorter)
     if is_shorter:
         parts.ends.save(parts.ends.note(parts.log.end))

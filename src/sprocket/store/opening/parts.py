@@ -44,6 +44,8 @@ class StoreParts:
         safe: log offsets up to which records are safe in other ways than by the flush: readers see
             none beyond them. `replica.confirm` must be called after one has risen.
         is_copy: whether the log is a copy of a master's, and accepts no messages of its own.
+        is_member: whether the store belongs to a member of a group with an elector. Then what
+            recovery finds is not `safe` as a whole, but up to the confirmed offset, which is kept.
 
     Attributes:
         views: the views that have files; the queues come first.
@@ -53,7 +55,8 @@ class StoreParts:
 
     __slots__ = (
         "abort", "appender", "batches", "checkpoint", "confirmed", "deleted", "disk_space", "ends",
-        "flags", "flush", "index", "kinds", "log", "queues", "replica", "safe", "views",
+        "flags", "flush", "index", "is_member", "kinds", "log", "queues", "replica", "safe",
+        "views",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +70,7 @@ class StoreParts:
         tag_codes: TagCodes,
         safe: Sequence[Watermark] = (),
         is_copy: bool = False,
+        is_member: bool = False,
     ) -> None:
         paths = LogPaths.of(root, config.log_paths, config.log_read_only_paths)
         self.log = CommitLog(
@@ -91,18 +95,14 @@ class StoreParts:
         # power, or of this machine, could take away. So appends pass through the confirmed offset,
         # which follows the flush and the slaves. What is called is built before what calls it.
         flushed = Watermark()
-        self.safe = tuple(safe)
+        self.safe, self.is_member = tuple(safe), is_member
         marks = [flushed, *safe] if config.flush == "SYNC_FLUSH" else list(safe)
         self.confirmed = ConfirmedOffsets(marks) if marks else None
         self.flush = Flush(
-            self.log,
-            self.views,
-            self.checkpoint,
-            self.ends,
-            config=config,
-            flushed=flushed,
+            self.log, self.views, self.checkpoint, self.ends, config=config, flushed=flushed,
             on_flushed=self.confirmed.advance if self.confirmed is not None else None,
-        )
+            confirmed=self.confirmed if is_member else None,
+        )  # fmt: skip
         self.flags = RunningFlags(is_copy=is_copy)
         self._write_with(clock, config, Encoder(store_host), tag_codes)
         self.disk_space = DiskSpace(

@@ -128,6 +128,8 @@ def read_queue(
     # no loop over files here, and no call that takes long.
     low, high = queue.min_offset, end
     if not low <= offset < high:
+        if low <= offset <= queue.max_offset and offset > high:  # another master has shown them
+            return _nothing(ReadStatus.OFFSET_OVERFLOW_ONE, offset, low, high)
         return _outside(offset, low, high)
     count_max = max(count_max, 1)
     if isinstance(queue, BatchQueue):

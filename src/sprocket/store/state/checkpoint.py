@@ -4,7 +4,8 @@
 numbers of Java's, then ours with checksums over both.
 
 Java reads and writes the first five numbers only. Ours are valid while Java's numbers are
-unchanged; a store that Java has used in between is recovered by the times in Java's numbers.
+unchanged; a store that Java has used in between is recovered by the times in Java's numbers. The
+confirmed offset, the fifth of them, is believed whoever wrote it: it only says what is certain.
 
 Source: StoreCheckpoint of RocketMQ 5.x.
 """
@@ -74,10 +75,12 @@ class Checkpoint:
         log_ms, queues_ms, index_ms: store times of the last records that are on the disk in each.
         replay_from: log offset from which the views must be replayed; None if not known.
         flushed: log offset up to which the log is on the disk; None if not known.
+        confirmed: log offset up to which all of the in-sync set had the log when it was saved; it
+            may be more since, and the log may be shorter. Not used without an elector.
     """
 
     __slots__ = (
-        "_confirmed_offset", "_disk", "_file", "_master_offset", "_path", "flushed", "index_ms",
+        "_disk", "_file", "_master_offset", "_path", "confirmed", "flushed", "index_ms",
         "log_ms", "queues_ms", "replay_from",
     )  # fmt: skip
 
@@ -86,7 +89,7 @@ class Checkpoint:
         self._path = path
         self._file: MappedFile | None = None
         self.log_ms = self.queues_ms = self.index_ms = 0
-        self._master_offset = self._confirmed_offset = 0
+        self._master_offset = self.confirmed = 0
         self.replay_from: int | None = None
         self.flushed: int | None = None
 
@@ -102,7 +105,7 @@ class Checkpoint:
         self._file.reserve(0, FILE_BYTES)
         raw = self._file.buffer
         (
-            self.log_ms, self.queues_ms, self.index_ms, self._master_offset, self._confirmed_offset
+            self.log_ms, self.queues_ms, self.index_ms, self._master_offset, self.confirmed
         ) = _JAVA.unpack_from(raw)  # fmt: skip
         marks = marks_in(raw)
         self.replay_from = marks and marks.replay_from
@@ -135,13 +138,19 @@ class Checkpoint:
             self.queues_ms,
             self.index_ms,
             self._master_offset,
-            self._confirmed_offset,
+            self.confirmed,
         )
         _OURS.pack_into(raw, _OURS_AT, _NAME, -1 if self.replay_from is None else self.replay_from)
         _CRC.pack_into(raw, _OURS_AT + _OURS.size, _crc(raw))
         _FLUSHED.pack_into(raw, _FLUSHED_AT, -1 if self.flushed is None else self.flushed)
         _CRC.pack_into(raw, _FLUSHED_AT + _FLUSHED.size, _flushed_crc(raw))
         await self._file.sync(0, _END)
+
+    def bound_confirmed(self, log_start: int, log_end: int) -> int:
+        """The confirmed offset, after it is brought into the log that was found: what is deleted
+        was confirmed, and what comes instead of a lost end is not."""
+        self.confirmed = max(min(self.confirmed, log_end), log_start)
+        return self.confirmed
 
     async def save_for_replay(self, log_start: int) -> None:
         """Has the next start replay the whole log, which begins at a log offset.
@@ -164,6 +173,7 @@ class Checkpoint:
         """
         self.replay_from = min(synced if self.replay_from is None else self.replay_from, end)
         self.flushed = max(min(self.flushed or 0, end), self.replay_from)
+        self.confirmed = min(self.confirmed, end)
         await self.save()
 
     def close(self) -> None:

@@ -6,19 +6,21 @@ message is safe, readers wait too: they see the records before the confirmed off
 lowest of some watermarks of the log: how far it is on the disk, and whatever else makes a message
 safe.
 
-This view receives each record as it is appended. What recovery found counts as safe.
+This view receives each record as it is appended. What recovery found counts as safe; in a group
+with an elector it does so up to the confirmed offset that was saved, and the rest is hidden.
 
-Source of the word: getConfirmOffset in DefaultMessageStore and CommitLog of RocketMQ 5.x.
+Source of the word: getConfirmOffset in DefaultMessageStore and CommitLog of RocketMQ 5.x, and for
+what is saved StoreCheckpoint there.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from sprocket.base.watermark import Watermark
-from sprocket.store.views.consume_queue import ConsumeQueue
+from sprocket.store.views.consume_queue import BLANK_SIZE, ConsumeQueue
 from sprocket.store.views.entry import IN_NO_QUEUE, Entry
 from sprocket.store.views.record_batch import QUEUE_FIELDS, RecordBatch
 
@@ -51,6 +53,29 @@ class ConfirmedOffsets:
         #: Where queues with such records end for readers.
         self._ends: dict[_Name, int] = {}
         self._arrivals: dict[_Name, Watermark] = {}
+
+    # The records are in the queues, and reading them all again would take long where a broker comes
+    # back after days. So each queue shows what is hidden of it at once, when all of it is safe.
+    def begin(self, queues: Iterable[ConsumeQueue], log_end: int) -> None:
+        """Hides the records that recovery found and that are not safe.
+
+        Args:
+            queues: all queues.
+            log_end: where the log ends.
+        """
+        self.advance()
+        end = self.end
+        if end >= log_end:
+            return
+
+        def is_hidden(start: int, size: int) -> bool:
+            return start >= end or (size < BLANK_SIZE and start + size > end)
+
+        for queue in queues:
+            if queue.has_entries and is_hidden(*queue.position(queue.max_offset - 1)):
+                name = (queue.topic, queue.number)
+                self._ends[name] = queue.first_offset_where(is_hidden)
+                self._waiting.append((log_end, name, queue.max_offset))
 
     def apply_all(self, entries: Sequence[Entry]) -> None:
         """Hides records that were appended."""

@@ -19,6 +19,7 @@ from sprocket.store.config import StoreConfig
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.segments import is_out_of_files
 from sprocket.store.state.checkpoint import Checkpoint
+from sprocket.store.views.confirmed import ConfirmedOffsets
 from sprocket.store.views.queue_ends import QueueEnds
 from sprocket.store.views.view import View
 
@@ -47,6 +48,7 @@ class Flush:
     __slots__ = (
         "_checkpoint",
         "_config",
+        "_confirmed",
         "_ends",
         "_has_begun",
         "_is_wanted",
@@ -69,12 +71,14 @@ class Flush:
         config: StoreConfig,
         flushed: Watermark,
         on_flushed: Callable[[], None] | None,
+        confirmed: ConfirmedOffsets | None = None,
     ) -> None:
         """
         Args:
             ends: saved regularly, each time when the log is on the disk up to that point.
             flushed: is raised to the log offset up to which the log is on the disk.
             on_flushed: is called after it was raised.
+            confirmed: its log offset is saved with the checkpoint; None to keep what is there.
         """
         self._log = log
         self._views = views
@@ -86,6 +90,7 @@ class Flush:
         self._passes = 0
         self._has_begun = False
         self._on_flushed = on_flushed
+        self._confirmed = confirmed
         self.flushed = flushed
         self.replay_from = 0
 
@@ -152,6 +157,8 @@ class Flush:
             self._checkpoint.index_ms = max(self._checkpoint.index_ms, newest_ms)
         self._checkpoint.replay_from = replay_from
         self._checkpoint.flushed = self.flushed.value
+        if self._confirmed is not None:
+            self._checkpoint.confirmed = self._confirmed.end
         await self._checkpoint.save()
         self.replay_from = replay_from
 

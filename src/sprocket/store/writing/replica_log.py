@@ -121,11 +121,14 @@ class ReplicaLog:
         found = (each for each in self._queues.by_name.values() if each.has_entries)
         return max((each.position(each.max_offset - 1)[0] for each in found), default=-1)
 
-    def begin(self, safe: Sequence[Watermark]) -> None:
-        """Counts what recovery found as appended, and as safe in all other ways."""
-        for mark in (self.appended, *safe):
-            mark.rise(self._log.end)
-        self.confirm()
+    def begin(self, safe: Sequence[Watermark], *, confirmed: int | None = None) -> None:
+        """Counts what recovery found as appended, and as safe all that is before `confirmed`."""
+        end = self._log.end
+        self.appended.rise(end)
+        for mark in safe:
+            mark.rise(end if confirmed is None else confirmed)
+        if self._confirmed is not None:
+            self._confirmed.begin(self._queues.by_name.values(), end)
 
     def confirm(self) -> None:
         """Shows readers what has become safe; see `ConfirmedOffsets`."""
