@@ -293,7 +293,7 @@ class PeerCalls:
             if call is not None and call.task is not None and not stream.queued_bytes:
                 continue
             kept = 0 if call is None else call.kept_bytes
-            mark = (stream.queued_bytes, kept)
+            mark = (stream.sent_bytes, kept)
             if stream.mark == mark:
                 self.http.reset(stream.number, wire.CANCEL)
             stream.mark = mark
