@@ -14,6 +14,7 @@ from bench import (
     catchup,
     clients,
     consume,
+    engine,
     filters,
     footprint,
     grpc,
@@ -47,6 +48,7 @@ BENCHES = {
     "hostile": hostile,
     "tls": tls,
     "grpc": grpc,
+    "engine": engine,
 }
 
 
