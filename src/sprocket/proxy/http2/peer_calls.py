@@ -133,7 +133,11 @@ class PeerCalls:
         if stream.is_peer_done:
             if not call.requests:
                 raise GrpcError(GrpcStatus.INTERNAL, "no message for a method that takes one")
-            self._answer(call, method, call.reader.content(call.requests.popleft()))
+            packed = call.requests.popleft()
+            request = call.reader.content(packed)
+            if request is not packed:
+                self.http.pause()  # to open one may take as long as a hundred calls
+            self._answer(call, method, request)
 
     def _received_streamed(self, call: GrpcCall, data: bytes) -> None:
         self._read_messages(call, data)
