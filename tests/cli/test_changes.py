@@ -44,7 +44,7 @@ READS = {
     "filter list", "config show", "config reference", "config check", "config get",
 }  # fmt: skip
 ELSEWHERE = {
-    "standalone", "nameserver", "broker", "store verify", "store dump", "store repair",
+    "standalone", "nameserver", "broker", "proxy", "store verify", "store dump", "store repair",
     "cluster elect",
     *(each for each in commands(typer.main.get_command(app)) if each.startswith("pipeline ")),
 }  # fmt: skip

@@ -64,7 +64,9 @@ def test_a_check_says_right_exactly_for_what_a_start_takes(
     file.write_text("".join(f"{line}\n" for line in lines))
     started: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(serve, "_serve", lambda server, ready, *, verbose: started.append(server))
+        patch.setattr(
+            serve, "serve_until_signal", lambda server, ready, *, verbose: started.append(server)
+        )
         start = sprocket(program, "--config", str(file))
     check = sprocket("config", "check", str(file), "--for", program)
     assert check.code == start.code, (check, start)

@@ -198,6 +198,16 @@ def test_a_block_in_many_frames_is_one() -> None:
     assert user.seen[0] == ("opened", 1, tuple(request_headers()))
 
 
+def test_a_user_may_end_a_step_after_a_frame_that_took_long() -> None:
+    user = Recorder()
+    user.http.receive(HELLO + headers_frame(1, flags=END) + headers_frame(3, flags=END))
+    user.opened = lambda *_: user.http.pause()  # type: ignore[method-assign]
+    assert user.http.step(100)
+    assert list(user.http.streams) == [1]
+    assert not user.http.step(100)
+    assert list(user.http.streams) == [1, 3]
+
+
 def test_a_ping_gets_its_bytes_back() -> None:
     user = Recorder()
     user.feed(HELLO)

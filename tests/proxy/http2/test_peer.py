@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import h2.settings
 import pytest
 
 from sprocket.base.deadline import Deadline
@@ -121,6 +122,27 @@ def test_requests_that_never_end_and_replies_never_read_are_reset() -> None:
             assert client.replies[half].reset == wire.CANCEL
             assert client.replies[unread].reset == wire.CANCEL
             assert not client.is_lost
+
+    simulate(main)
+
+
+def test_a_reply_that_is_read_slowly_goes_on() -> None:
+    async def main(_: Network) -> None:
+        methods = Methods()
+        async with serving(methods, GrpcLimits(idle_seconds=10)) as server:
+            client = await connect(server, reads=False)
+            client.h2.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: 0})
+            client.flush()
+            await asyncio.sleep(1)
+            number = client.start("/echo.Echo/Hang")
+            await until(lambda: bool(methods.calls))
+            for _ in range(8):  # as much waits each time, and it is not the same
+                methods.calls[0].send(bytes(1000))
+                await asyncio.sleep(10)
+                client.h2.increment_flow_control_window(1005, number)
+                client.flush()
+            assert client.replies[number].reset is None
+            assert methods.calls[0].stream.queued_bytes < 2000
 
     simulate(main)
 

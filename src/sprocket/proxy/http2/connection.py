@@ -127,6 +127,10 @@ class Http2Connection:
             self.end(fault.code, str(fault))
             return False
 
+    def pause(self) -> None:
+        """Ends this step after the present frame: it took long."""
+        self._reader.pause()
+
     def _take(self, kind: int, flags: int, number: int, payload: bytes) -> None:
         if self._blocks.is_unfinished and kind != wire.CONTINUATION:
             raise ConnectionFault(wire.PROTOCOL_ERROR, "a header block is broken off")

@@ -26,7 +26,7 @@ class FrameReader:
         self._data = b""
         self._at = 0
         self._has_preface = False
-        self._is_stopped = False
+        self._is_stopped = self._is_halted = False
 
     @property
     def unhandled_bytes(self) -> int:
@@ -40,7 +40,12 @@ class FrameReader:
 
     def stop(self) -> None:
         """Forgets the rest."""
-        self._data, self._at, self._is_stopped = b"", 0, True
+        self._data, self._at = b"", 0
+        self._is_stopped = self._is_halted = True
+
+    def pause(self) -> None:
+        """Ends this step after the present frame: it took long."""
+        self._is_halted = True
 
     def step(self, frames_max: int) -> bool:
         """Handles at most that many frames. Returns whether there may be more of them.
@@ -65,8 +70,9 @@ class FrameReader:
                 break
             self._at = at = begin + length
             take(kind, flags, number & wire.LOW_31_BITS, data[begin:at])
-            if self._is_stopped:
-                return False
+            if self._is_halted:
+                self._is_halted = self._is_stopped
+                return not self._is_stopped and at < size
             frames_max -= 1
         return not frames_max and at < size
 

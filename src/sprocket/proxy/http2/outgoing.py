@@ -112,6 +112,7 @@ class Outgoing:
             self.frames += stream.take(size)
             self.window -= size
             stream.send_window -= size
+            stream.sent_bytes += size
             bytes_max -= size
             self.queued_bytes -= size
             self.reply_frames += 1

@@ -133,7 +133,11 @@ class PeerCalls:
         if stream.is_peer_done:
             if not call.requests:
                 raise GrpcError(GrpcStatus.INTERNAL, "no message for a method that takes one")
-            self._answer(call, method, call.reader.content(call.requests.popleft()))
+            packed = call.requests.popleft()
+            request = call.reader.content(packed)
+            if request is not packed:
+                self.http.pause()  # to open one may take as long as a hundred calls
+            self._answer(call, method, request)
 
     def _received_streamed(self, call: GrpcCall, data: bytes) -> None:
         self._read_messages(call, data)
@@ -293,7 +297,7 @@ class PeerCalls:
             if call is not None and call.task is not None and not stream.queued_bytes:
                 continue
             kept = 0 if call is None else call.kept_bytes
-            mark = (stream.queued_bytes, kept)
+            mark = (stream.sent_bytes, kept)
             if stream.mark == mark:
                 self.http.reset(stream.number, wire.CANCEL)
             stream.mark = mark

@@ -18,6 +18,7 @@ class Http2Stream:
         received_bytes: bytes that were received and for which it got no new window yet.
         queue: data to send that no frame has yet.
         queued_bytes: their number.
+        sent_bytes: the bytes of data that were sent.
         trailers: the header block that ends our side, once the queue is empty.
         is_peer_done: whether the peer has ended its side.
         body_left: the bytes that its `content-length` promises and that have not come; None without
@@ -28,7 +29,7 @@ class Http2Stream:
 
     __slots__ = (
         "body_left", "call", "is_peer_done", "mark", "number", "queue", "queued_bytes",
-        "receive_window", "received_bytes", "send_window", "trailers",
+        "receive_window", "received_bytes", "send_window", "sent_bytes", "trailers",
     )  # fmt: skip
 
     def __init__(self, number: int, send_window: int, receive_window: int) -> None:
@@ -38,6 +39,7 @@ class Http2Stream:
         self.received_bytes = 0
         self.queue: deque[Buffer] = deque()
         self.queued_bytes = 0
+        self.sent_bytes = 0
         self.trailers: bytes | None = None
         self.is_peer_done = False
         self.body_left: int | None = None

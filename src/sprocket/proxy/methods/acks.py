@@ -85,7 +85,8 @@ class AckMethods:
         return outcome if isinstance(outcome, pb.AckMessageResponse) else await outcome
 
     # Messages that were popped together have one check point, and a client that acknowledges them
-    # together costs the broker one record: that took an acknowledgement from 60 to 20 µs of CPU.
+    # together costs the broker one record: that took a message, received and acknowledged by 32,
+    # from 107 to some 50 µs of CPU (`python -m bench grpc`).
     def _acked(
         self,
         group: str,
