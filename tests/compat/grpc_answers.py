@@ -139,9 +139,7 @@ class Teller:
         answer = self._asker.call(method, *requests, metadata=all_metadata, timeout_s=timeout_s)
         self.last = [_read(method, each) for each in answer["messages"]]
         shown = [self._shown(json_format.MessageToDict(each)) for each in self.last]
-        self.transcript.append(
-            {"method": method, "status": answer["status"], "messages": shown}
-        )
+        self.transcript.append({"method": method, "status": answer["status"], "messages": shown})
         return self.last
 
     def wait(self, seconds: float) -> None:
@@ -161,7 +159,9 @@ class Teller:
             }
         if isinstance(value, list):
             shown = [self._shown(item, name) for item in value]
-            return ["the proxy's" if _address(item) == self._asker.endpoint else item for item in shown]
+            return [
+                "the proxy's" if _address(item) == self._asker.endpoint else item for item in shown
+            ]
         return value
 
 

@@ -45,7 +45,7 @@ class Client:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is done, in which languages, on a topic of which type, in a group of how many retries."""
+    """What is done, in which languages, on a topic of which type, with how many retries."""
 
     run: Callable[[Client], None]
     languages: tuple[str, ...]

@@ -59,9 +59,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Transcr
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_ours_answers_as_rocketmqs_proxy_does(
-    ours: dict[str, Transcript], name: str
-) -> None:
+def test_ours_answers_as_rocketmqs_proxy_does(ours: dict[str, Transcript], name: str) -> None:
     expected: Transcript = json.loads(GOLDEN.read_text())[name]
     for number, (seen, recorded) in enumerate(zip(ours[name], expected, strict=True)):
         ours_alone = DIFFERENCES.get((name, number))

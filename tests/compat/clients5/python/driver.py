@@ -39,7 +39,9 @@ class Task:
         self.words = words
         self.topic: str = words.get("topic", "")
         self.ended = threading.Event()
-        self.configuration = ClientConfiguration(words["endpoint"], Credentials())
+        self.configuration = ClientConfiguration(
+            words["endpoint"], Credentials(), request_timeout=30
+        )
         self.tls: bool = words.get("tls", False)
 
     def run(self) -> None:
@@ -54,7 +56,8 @@ class Task:
     def tell(self, **seen: Any) -> None:
         """Write one line."""
         with _lines:
-            print(json.dumps({"id": self.words["id"], **seen}), flush=True)
+            sys.stdout.write(json.dumps({"id": self.words["id"], **seen}) + "\n")
+            sys.stdout.flush()
 
     def tell_failure(self, what: str, error: Exception) -> None:
         """Write what went wrong, with RocketMQ's code if there is one."""
