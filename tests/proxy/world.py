@@ -24,6 +24,7 @@ from sprocket.proxy.http2.call_form import Streaming, Unary
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.proxy import SERVICE, InnerBroker, Proxy
 from sprocket.remoting.pool import Pool
+from sprocket.remoting.tls.settings import DISABLED, TlsConfig
 from sprocket.testing.clock import LoopClock
 from sprocket.testing.cluster import Cluster
 from sprocket.testing.entropy import SeededEntropy
@@ -336,6 +337,7 @@ async def proxy_before(
         clock=LoopClock(),
         entropy=SeededEntropy("proxy"),
         inner=InnerBroker(server.answer_first, server.address) if inner else None,
+        tls=TlsConfig(mode=DISABLED),
     )
     async with Pool() as pool, proxy:
         yield World(cluster, proxy, pool)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "sprocket proxy --nameserver 127.0.0.1:9876",
     "sprocket proxy --nameserver 10.0.0.1:9876;10.0.0.2:9876 --host 0.0.0.0 --processes 4",
-    "sprocket proxy --config rmq-proxy.toml --port 8081",
+    "sprocket proxy --config rmq-proxy.json --port 8081",
 )
 
 #: Between two looks whether the first process still lives, s.

@@ -111,12 +111,15 @@ class Recorder:
         return found
 
     def feed(self, data: bytes, pieces: int = 0) -> bytes:
-        """Takes bytes, in pieces of that size, and gives what is sent."""
-        for at in range(0, len(data), pieces or max(len(data), 1)):
-            self.http.receive(data[at : at + (pieces or len(data))])
-            while self.http.step(3):
-                pass
-        return self.output()
+        """Takes bytes, in pieces of that size, and gives what is sent after each frame."""
+        sent = b""
+        size = pieces or max(len(data), 1)
+        for at in range(0, len(data), size):
+            self.http.receive(data[at : at + size])
+            while self.http.step(1):
+                sent += self.output()
+            sent += self.output()
+        return sent
 
 
 def codes_in(data: bytes) -> list[tuple[str, int, int]]:

@@ -174,6 +174,26 @@ def test_a_client_that_reads_nothing_is_not_read() -> None:
     simulate(main)
 
 
+def test_unread_replies_of_all_clients_have_a_bound() -> None:
+    async def main(_: Network) -> None:
+        limits = GrpcLimits(unread_bytes_total_max=1_000_000)
+        async with serving(Methods(), limits) as server:
+            other = await connect(server)
+            greedy = []
+            for _ in range(10):
+                client = await connect(server, reads=False)
+                greedy.append(client)
+                await asyncio.sleep(0.5)  # its windows come
+                for _ in range(4):
+                    number = client.start()
+                    client.send(number, message(bytes(60_000)), ends=True)
+                await asyncio.sleep(1)
+            assert [client.is_lost for client in greedy] == [True] * 5 + [False] * 5
+            assert (await other.call()).status == 0
+
+    simulate(main)
+
+
 def test_draining_lets_calls_end() -> None:
     async def main(_: Network) -> None:
         methods = Methods()

@@ -19,6 +19,8 @@ class GrpcLimits:
             read from it.
         unread_bytes_max: the most bytes of replies that wait for a client's windows, over all of
             its calls; above it the connection is closed.
+        unread_bytes_total_max: the same over all connections; above it those that have waited
+            longest are closed.
         unfinished_bytes_max: the most bytes of incomplete messages over all connections; above it
             those that have been incomplete for longest are closed.
         first_seconds: how long a client may take for its preface and settings.
@@ -31,7 +33,8 @@ class GrpcLimits:
     connection_window_bytes: int = 16 << 20
     headers_bytes_max: int = 16 << 10
     unwritten_bytes_max: int = 1 << 20
-    unread_bytes_max: int = 64 << 20
+    unread_bytes_max: int = 32 << 20
+    unread_bytes_total_max: int = 256 << 20
     unfinished_bytes_max: int = 128 << 20
     first_seconds: float = 10.0
     idle_seconds: float = 120.0

@@ -37,6 +37,7 @@ class GrpcPeer(asyncio.Protocol):
         limits: the limits of its connection.
         turns: shares the loop between the clients.
         unfinished: bounds the incomplete messages of all clients.
+        unread: bounds the replies that wait for them.
         on_close: is called when the connection is gone.
 
     Attributes:
@@ -50,11 +51,13 @@ class GrpcPeer(asyncio.Protocol):
         *,
         turns: Turns,
         unfinished: UnfinishedFrames,
+        unread: UnfinishedFrames,
         on_close: Callable[[GrpcPeer], None],
     ) -> None:
         self._limits = limits
         self._turns = turns
         self._unfinished = unfinished
+        self._unread = unread
         self._on_close = on_close
         self._loop = asyncio.get_running_loop()
         self._calls = PeerCalls(
@@ -65,7 +68,7 @@ class GrpcPeer(asyncio.Protocol):
             on_kept=self._count_incomplete,
         )
         self._http = self._calls.http
-        self._is_counted = False
+        self._is_counted = self._is_unread_counted = False
         self._is_full = False
         self._is_in_line = False
         self._is_reading = True
@@ -115,6 +118,7 @@ class GrpcPeer(asyncio.Protocol):
         self._closed.set_result(None)
         self._calls.cancel()
         self._unfinished.forget(self)
+        self._unread.forget(self)
         self._http.end(wire.NO_ERROR, "the connection is lost")
         self._on_close(self)
 
@@ -189,6 +193,9 @@ class GrpcPeer(asyncio.Protocol):
             frames, out.frames = out.frames, []
             self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
         out.frames.clear()
+        if self._is_unread_counted or out.queued_bytes >= COUNTED_BYTES_MIN:
+            self._is_unread_counted = out.queued_bytes >= COUNTED_BYTES_MIN
+            self._unread.note(self, out.queued_bytes)
         if http.fault is not None and not self.is_closed:
             logger.info("%s is let go: %s", self.address, http.fault)
             self._calls.cancel()

@@ -69,6 +69,7 @@ class GrpcServer:
         self._unfinished = UnfinishedFrames(
             max(self._limits.unfinished_bytes_max, self._limits.message_bytes_max)
         )
+        self._unread = UnfinishedFrames(self._limits.unread_bytes_total_max, "unread replies")
         self._listening: asyncio.Server | None = None
         self._idle_check: asyncio.TimerHandle | None = None
         self._entrance: Entrance | None = None
@@ -167,6 +168,7 @@ class GrpcServer:
             self._limits,
             turns=self._turns,
             unfinished=self._unfinished,
+            unread=self._unread,
             on_close=self._forget,
         )
         self._peers[peer] = None

@@ -46,6 +46,8 @@ COUNT_MAX = 32
 #: Where a group that is new in a topic begins: at its end.
 _FROM_LAST = 1
 _ATTEMPT_LENGTH_MAX = 256
+#: After these the route is asked for again: another one may be the master, or the topic is gone.
+_MOVED = (ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.TOPIC_NOT_EXIST)
 _EMPTY_CODES = (ResponseCode.POLLING_TIMEOUT, ResponseCode.PULL_NOT_FOUND)
 
 
@@ -139,6 +141,8 @@ class ReceiveMethods:
             return None
         if reply.code == ResponseCode.POLLING_FULL:
             raise CallRefused(pb.TOO_MANY_REQUESTS, "polling full")
+        if reply.code in _MOVED:
+            self._brokers.failed(wish.topic, wish.broker)
         if reply.code == SubscriptionInvalid.code:
             raise CallRefused(pb.ILLEGAL_FILTER_EXPRESSION, reply.remark or "")
         found = read_popped(reply.checked(), wish.header, wish.broker)

@@ -59,6 +59,8 @@ _STORED = {
     SlaveNotAvailable.code: (pb.HA_NOT_AVAILABLE, "SLAVE_NOT_AVAILABLE"),
 }
 _REFUSES_FOR_NOW = (SystemBusy.code, ServiceNotAvailable.code)
+#: After these the route is asked for again: another one may be the master, or the topic is gone.
+_MOVED = (ServiceNotAvailable.code, TopicNotFound.code)
 
 
 class SendMethods:
@@ -176,8 +178,8 @@ class SendMethods:
         if reply.code and reply.code not in _STORED:
             if reply.code in _REFUSES_FOR_NOW:
                 self._faults.failed(queue.broker, self._loop.time())
-            if reply.code == TopicNotFound.code:
-                self._brokers.topics.age(queue.topic)
+            if reply.code in _MOVED:
+                self._brokers.failed(queue.topic, queue.broker)
             raise reply.error()
         made = pb.SendMessageResponse()
         code, text = pb.OK, "OK"

@@ -128,13 +128,13 @@ class TlsConfig:
     certificate: str | None = setting(
         None,
         "File (PEM) of the server's certificate, followed by its chain.",
-        rocketmq="tls.server.certPath",
+        rocketmq="tls.server.certPath tlsCertPath",
         form=forms.file,
     )
     key: str | None = setting(
         None,
         "File (PEM) of the certificate's key; without it the key is in the file of `certificate`.",
-        rocketmq="tls.server.keyPath",
+        rocketmq="tls.server.keyPath tlsKeyPath",
         form=forms.file,
     )
     key_password: str | None = setting(
