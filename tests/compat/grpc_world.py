@@ -36,6 +36,8 @@ class World:
 
     endpoint: str
     names: str
+    #: Types of topics that its broker does not know.
+    lacks: frozenset[str] = frozenset()
 
     def make_topic(self, name: str, kind: str) -> None:
         """Make a topic of a message type."""
@@ -87,7 +89,7 @@ def _ours_before_java(work: Path) -> Iterator[World]:
         JavaBroker(work, names.address, settings=_QUICK_JAVA),
         SprocketProxy(work, names.address) as proxy,
     ):
-        yield World(proxy.endpoint, names.address)
+        yield World(proxy.endpoint, names.address, lacks=frozenset({"PRIORITY"}))
 
 
 @contextlib.contextmanager

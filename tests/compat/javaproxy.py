@@ -42,7 +42,7 @@ class JavaProxy(JavaServer):
         broker: JavaBroker | None,
         settings: Mapping[str, object] | None = None,
     ) -> None:
-        """Describe a proxy; with a broker it is in local mode. `settings` are of its JSON file."""
+        """Describe a proxy; in local mode with a broker. ``settings`` are of its JSON file."""
         super().__init__(name, work, free_port(), ("-Xmx512m", "-XX:MaxDirectMemorySize=512m"))
         self.endpoint = self.address
         self.broker = broker

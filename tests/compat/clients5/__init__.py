@@ -11,7 +11,9 @@ the words. One process serves a whole run of tests::
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import hashlib
 import itertools
 import json
 import os
@@ -19,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -32,6 +34,8 @@ Json = dict[str, Any]
 
 _HERE = Path(__file__).parent
 _JAVA = _HERE / "java"
+#: What is fetched and built stays for the next checkout: Rust's libraries take a minute to build.
+_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sprocket-tests"
 _TASK_S = 120.0
 
 #: The package of each language, as its registry names it.
@@ -185,12 +189,29 @@ def start(language: str, work: Path) -> Program:
 def java_classpath(module: str) -> str:
     """The libraries of a module of `java/pom.xml`, which is built if it is not yet."""
     require_java()
-    with _locked(_JAVA) as target:
-        stamp = target / "built"
-        if _is_older(stamp, *_JAVA.glob("**/pom.xml"), *_JAVA.glob("src/**/*.java")):
+    target = _JAVA / "target"
+    sources = [*_JAVA.glob("**/pom.xml"), *_JAVA.glob("src/**/*.java")]
+    with _locked(target):
+        if _is_new(target / "built", *sources):
             _fetch(["mvn", "-B", "-q", "-f", "pom.xml", "process-classes"], _JAVA)
-            stamp.touch()
-    return (_JAVA / "target" / module / "classpath").read_text().strip()
+            _keep(target / "built", *sources)
+    return (target / module / "classpath").read_text().strip()
+
+
+def python_program(name: str) -> tuple[list[str], dict[str, str]]:
+    """A program of `python/` and its environment; it has a folder of libraries to itself."""
+    folder, target = _HERE / "python", _CACHE / "python"
+    wanted = folder / "requirements.txt"
+    with _locked(target):
+        if _is_new(target / "built", wanted):
+            pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "install"]
+            _fetch([*pip, "--upgrade", "--target", str(target / "site"), "-r", str(wanted)], folder)
+            _keep(target / "built", wanted)
+    return [sys.executable, str(folder / name)], {"PYTHONPATH": str(target / "site")}
+
+
+def _python() -> tuple[list[str], dict[str, str]]:
+    return python_program("driver.py")
 
 
 def _java() -> tuple[list[str], dict[str, str]]:
@@ -204,10 +225,11 @@ def _java() -> tuple[list[str], dict[str, str]]:
 
 def _go() -> tuple[list[str], dict[str, str]]:
     _require("go")
-    folder = _HERE / "go"
-    with _locked(folder) as target:
-        program = target / "driver"
-        if _is_older(program, folder / "main.go", folder / "go.mod"):
+    folder, target = _HERE / "go", _CACHE / "go"
+    sources = [folder / name for name in ("main.go", "go.mod", "go.sum")]
+    program = target / _digest(*sources)
+    with _locked(target):
+        if not program.exists():
             _fetch(["go", "mod", "download"], folder)
             _fetch(["go", "build", "-o", str(program), "."], folder)
     return [str(program)], {}
@@ -216,40 +238,25 @@ def _go() -> tuple[list[str], dict[str, str]]:
 def _node() -> tuple[list[str], dict[str, str]]:
     _require("node")
     _require("npm")
-    folder = _HERE / "node"
-    with _locked(folder) as target:
-        stamp = target / "built"
-        shutil.copy(folder / "driver.js", target)
-        if _is_older(stamp, folder / "package.json"):
-            shutil.copy(folder / "package.json", target)
+    folder, target = _HERE / "node", _CACHE / "node"
+    wanted = folder / "package.json"
+    with _locked(target):
+        if _is_new(target / "built", wanted):
+            shutil.copy(wanted, target)
             _fetch(["npm", "install", "--no-audit", "--no-fund", "--no-package-lock"], target)
-            stamp.touch()
-    return ["node", str(target / "driver.js")], {}
-
-
-def _python() -> tuple[list[str], dict[str, str]]:
-    return python_program("driver.py")
-
-
-def python_program(name: str) -> tuple[list[str], dict[str, str]]:
-    """A program of `python/` and its environment; it has a folder of libraries to itself."""
-    folder = _HERE / "python"
-    with _locked(folder) as target:
-        stamp = target / "built"
-        if _is_older(stamp, folder / "requirements.txt"):
-            pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "install"]
-            _fetch([*pip, "--target", str(target / "site"), "-r", "requirements.txt"], folder)
-            stamp.touch()
-    return [sys.executable, str(folder / name)], {"PYTHONPATH": str(target / "site")}
+            _keep(target / "built", wanted)
+    return ["node", str(folder / "driver.js")], {"NODE_PATH": str(target / "node_modules")}
 
 
 def _rust() -> tuple[list[str], dict[str, str]]:
     _require("cargo")
-    folder = _HERE / "rust"
-    with _locked(folder) as target:
-        program = target / "debug" / "driver"
-        if _is_older(program, folder / "src" / "main.rs", folder / "Cargo.toml"):
-            _fetch(["cargo", "build", "-q"], folder)
+    folder, target = _HERE / "rust", _CACHE / "rust"
+    sources = [folder / name for name in ("src/main.rs", "Cargo.toml", "Cargo.lock")]
+    program = target / _digest(*sources)
+    with _locked(target):
+        if not program.exists():
+            _fetch(["cargo", "build", "-q", "--locked", "--target-dir", str(target)], folder)
+            shutil.copy(target / "debug" / "driver", program)
     return [str(program)], {}
 
 
@@ -262,24 +269,26 @@ _LANGUAGES: dict[str, Callable[[], tuple[list[str], dict[str, str]]]] = {
 }
 
 
-class _locked:
-    """The folder for what is built, held by one process at a time."""
-
-    def __init__(self, folder: Path) -> None:
-        self._target = folder / "target"
-
-    def __enter__(self) -> Path:
-        self._target.mkdir(exist_ok=True)
-        self._file = (self._target / "lock").open("w")
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        return self._target
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Have a folder for what is built to oneself."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
-def _is_older(made: Path, *sources: Path) -> bool:
-    return not made.exists() or made.stat().st_mtime < max(s.stat().st_mtime for s in sources)
+def _digest(*sources: Path) -> str:
+    return hashlib.sha256(b"".join(each.read_bytes() for each in sorted(sources))).hexdigest()
+
+
+def _is_new(stamp: Path, *sources: Path) -> bool:
+    """Whether the sources are not those of the last build."""
+    return not stamp.exists() or stamp.read_text() != _digest(*sources)
+
+
+def _keep(stamp: Path, *sources: Path) -> None:
+    stamp.write_text(_digest(*sources))
 
 
 def _require(tool: str) -> None:

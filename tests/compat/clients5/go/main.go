@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -124,12 +125,29 @@ func (t *task) show(m *rmq.MessageView, more map[string]any) {
 	t.tell(seen)
 }
 
-func (t *task) send() error {
-	producer, err := rmq.NewProducer(t.config(), rmq.WithTopics(t.Topic))
-	if err != nil {
-		return err
+type client interface {
+	Start() error
+	GracefulStop() error
+}
+
+// The client gives its first requests three seconds, which a busy machine may need for itself.
+func started[C client](made func() (C, error)) (C, error) {
+	for try := 1; ; try++ {
+		client, err := made()
+		if err == nil {
+			err = client.Start()
+		}
+		if err == nil || try == 5 || !strings.Contains(strings.ToLower(err.Error()), "deadline") {
+			return client, err
+		}
 	}
-	if err = producer.Start(); err != nil {
+}
+
+func (t *task) send() error {
+	producer, err := started(func() (rmq.Producer, error) {
+		return rmq.NewProducer(t.config(), rmq.WithTopics(t.Topic))
+	})
+	if err != nil {
 		return err
 	}
 	defer producer.GracefulStop()
@@ -162,13 +180,11 @@ func (t *task) transact() error {
 		}
 		return rmq.ROLLBACK
 	}
-	producer, err := rmq.NewProducer(
-		t.config(), rmq.WithTopics(t.Topic), rmq.WithTransactionChecker(&rmq.TransactionChecker{Check: check}),
-	)
+	checker := rmq.WithTransactionChecker(&rmq.TransactionChecker{Check: check})
+	producer, err := started(func() (rmq.Producer, error) {
+		return rmq.NewProducer(t.config(), rmq.WithTopics(t.Topic), checker)
+	})
 	if err != nil {
-		return err
-	}
-	if err = producer.Start(); err != nil {
 		return err
 	}
 	defer producer.GracefulStop()
@@ -192,14 +208,13 @@ func (t *task) transact() error {
 }
 
 func (t *task) receive() error {
-	consumer, err := rmq.NewSimpleConsumer(
-		t.config(), rmq.WithSimpleAwaitDuration(ms(t.AwaitMs)),
-		rmq.WithSimpleSubscriptionExpressions(t.filter()),
-	)
+	consumer, err := started(func() (rmq.SimpleConsumer, error) {
+		return rmq.NewSimpleConsumer(
+			t.config(), rmq.WithSimpleAwaitDuration(ms(t.AwaitMs)),
+			rmq.WithSimpleSubscriptionExpressions(t.filter()),
+		)
+	})
 	if err != nil {
-		return err
-	}
-	if err = consumer.Start(); err != nil {
 		return err
 	}
 	defer consumer.GracefulStop()
@@ -253,16 +268,15 @@ func (t *task) consume() error {
 		}
 		return rmq.SUCCESS
 	}
-	consumer, err := rmq.NewPushConsumer(
-		t.config(), rmq.WithPushAwaitDuration(5*time.Second),
-		rmq.WithPushSubscriptionExpressions(t.filter()),
-		rmq.WithPushMessageListener(&rmq.FuncMessageListener{Consume: listen}),
-		rmq.WithPushConsumptionThreadCount(4),
-	)
+	consumer, err := started(func() (rmq.PushConsumer, error) {
+		return rmq.NewPushConsumer(
+			t.config(), rmq.WithPushAwaitDuration(5*time.Second),
+			rmq.WithPushSubscriptionExpressions(t.filter()),
+			rmq.WithPushMessageListener(&rmq.FuncMessageListener{Consume: listen}),
+			rmq.WithPushConsumptionThreadCount(4),
+		)
+	})
 	if err != nil {
-		return err
-	}
-	if err = consumer.Start(); err != nil {
 		return err
 	}
 	defer consumer.GracefulStop()

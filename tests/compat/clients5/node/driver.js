@@ -34,7 +34,8 @@ class Task {
 
   options(more) {
     const { endpoint, tls } = this.words;
-    return { endpoints: endpoint, namespace: '', sslEnabled: Boolean(tls), logger: quiet, ...more };
+    const usual = { namespace: '', requestTimeout: 30000, logger: quiet };
+    return { endpoints: endpoint, sslEnabled: Boolean(tls), ...usual, ...more };
   }
 
   subscriptions() {

@@ -39,7 +39,9 @@ class Task:
         self.words = words
         self.topic: str = words.get("topic", "")
         self.ended = threading.Event()
-        self.configuration = ClientConfiguration(words["endpoint"], Credentials())
+        self.configuration = ClientConfiguration(
+            words["endpoint"], Credentials(), request_timeout=30
+        )
         self.tls: bool = words.get("tls", False)
 
     def run(self) -> None:

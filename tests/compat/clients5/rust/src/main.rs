@@ -47,7 +47,7 @@ impl Task {
         let mut option = ClientOption::default();
         option.set_access_url(self.text("endpoint"));
         option.set_enable_tls(self.words["tls"].as_bool().unwrap_or(false));
-        option.set_timeout(Duration::from_secs(10));
+        option.set_timeout(Duration::from_secs(30));
         option
     }
 

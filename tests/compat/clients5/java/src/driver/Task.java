@@ -82,7 +82,7 @@ final class Task {
 
     private ClientConfiguration configuration() {
         return ClientConfiguration.newBuilder().setEndpoints(words.getString("endpoint"))
-            .setRequestTimeout(Duration.ofSeconds(10))
+            .setRequestTimeout(Duration.ofSeconds(30))
             .enableSsl(words.getBooleanValue("tls")).build();
     }
 
