@@ -9,6 +9,7 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConnectFailed, RouteNotFound
 from sprocket.client.producer import Producer
 from sprocket.client.push_consumer import PushConsumer
+from sprocket.client.session.reachability import Reachability
 from sprocket.client.session.routes import RouteCache
 from sprocket.message.message import Message, StoredMessage
 from sprocket.protocol.command import Command
@@ -132,5 +133,19 @@ def test_all_who_ask_at_once_share_one_question_and_changes_are_told() -> None:
             await routes.refresh()
             assert changed == ["t", "t"]
             assert routes.address("broker-a") == server.address
+
+    play(main)
+
+
+def test_a_broker_without_a_master_is_reported_until_a_route_has_one_again() -> None:
+    async def main() -> None:
+        async with FakeBroker({"t": 1}) as knows, Pool() as pool:
+            reachability = Reachability(asyncio.get_running_loop().time)
+            routes = RouteCache(
+                pool, [knows.address], first=0, timeout_ms=3000, reachability=reachability
+            )
+            reachability.failed(f"broker {queue_of('t').broker}", ConnectFailed("no route has it"))
+            await routes.of("t", Deadline.after(5))
+            assert not reachability.troubles.is_any
 
     play(main)

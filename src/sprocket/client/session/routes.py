@@ -242,6 +242,7 @@ class RouteCache:
         for broker, numbers in found.addresses.items():
             if (master := numbers.get(MASTER)) is None:
                 continue
+            self._reachability.answered(f"broker {broker}")  # it had no address while it had none
             former = self._masters.get(broker)
             self._masters[broker] = master
             if former not in (None, master) and self.on_new_master is not None:
