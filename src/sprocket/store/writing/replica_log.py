@@ -311,11 +311,8 @@ class ReplicaLog:
 
 
 def _check_offsets(queue: ConsumeQueue, flat: Sequence[int], batch: RecordBatch) -> None:
-    """Refuses queue offsets that would leave a gap, which only a damaged record has.
-
-    A queue without messages may begin anywhere. One whose topic was deleted and made again begins
-    at 0 again.
-    """
+    """Refuses queue offsets behind a gap, which only a damaged record has. A queue without
+    messages may begin anywhere, and one whose topic was deleted and made again at 0 again."""
     expected = queue.max_offset if queue.has_entries else flat[0]
     for offset, log_offset in zip(flat[::QUEUE_FIELDS], flat[1::QUEUE_FIELDS], strict=True):
         if not 0 <= offset <= min(expected + _GAP_MAX, _OFFSET_MAX):
