@@ -14,10 +14,13 @@ from bench import (
     catchup,
     clients,
     consume,
+    engine,
     filters,
     footprint,
+    grpc,
     hostile,
     pop,
+    pop_client,
     pull,
     rebalance,
     replicas,
@@ -37,6 +40,7 @@ BENCHES = {
     "footprint": footprint,
     "clients": clients,
     "consume": consume,
+    "pop-client": pop_client,
     "rebalance": rebalance,
     "replicas": replicas,
     "catchup": catchup,
@@ -47,6 +51,8 @@ BENCHES = {
     "timers": timers,
     "hostile": hostile,
     "tls": tls,
+    "grpc": grpc,
+    "engine": engine,
 }
 
 

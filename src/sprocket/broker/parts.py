@@ -42,6 +42,7 @@ from sprocket.delay.timers.timed_delivery import TimedDelivery
 from sprocket.delay.timers.timers import Timers
 from sprocket.filterserver.uploads import Key, key_text
 from sprocket.message.ids import UniqueIds
+from sprocket.message.topic_attributes import has_batch_queues
 from sprocket.protocol.bodies import TimerState
 from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store
@@ -139,7 +140,9 @@ class BrokerParts:
         count = self._store.replica.queue_count
         if count != self._queue_count:
             self._queue_count = count
-            if self.tables.topics.add_missing(self._store.queues(), is_copy=True):
+            if self.tables.topics.add_missing(
+                self._store.queues(), is_copy=True, is_batch=self._store.batches.has
+            ):
                 self.state_copy.copy_soon()
 
     def strange_slaves(self) -> int:
@@ -336,6 +339,9 @@ class BrokerParts:
         )
 
     def _topic_changed(self, name: str) -> None:
+        topic = self.tables.topics.get(name)
+        is_batch = topic is not None and has_batch_queues(topic.attributes)
+        self._store.batches.set_kind(name, is_batch=is_batch)
         self.files.topics.changed()
         self.registration.changed(name)
         self.followers.journal.record(TOPICS, name)

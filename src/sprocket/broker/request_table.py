@@ -178,17 +178,12 @@ class RequestTable:
         )
         save_offsets = parts.files.offset_rounds.save_at_once
         groups = GroupRequests(
-            tables.groups,
-            tables.clients,
-            offsets=tables.offsets,
-            locks=tables.locks,
-            volumes=tables.volumes,
-            address=self._address,
-            lock_file=parts.files.locks,
-            save_groups=parts.files.groups.written,
-            save_offsets=save_offsets,
+            tables.groups, tables.clients,
+            offsets=tables.offsets, locks=tables.locks, volumes=tables.volumes,
+            address=self._address, lock_file=parts.files.locks,
+            save_groups=parts.files.groups.written, save_offsets=save_offsets,
             on_cleaned=parts.pop.forget_group,
-        )
+        )  # fmt: skip
         topics = TopicRequests(
             tables.topics, self._store, parts.pulls, parts.pop, offsets=tables.offsets,
             clients=tables.clients, volumes=tables.volumes, settings=self._settings,

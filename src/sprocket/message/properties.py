@@ -101,6 +101,8 @@ OF_BROKERS = frozenset(
         HALF_QUEUE_OFFSET,
         CHECK_TIMES,
         POP_HANDLE,
+        INNER_COUNT,
+        INNER_BASE,
     }
 )
 

@@ -133,13 +133,14 @@ class GroupRequests:
         return listing(table)
 
     def one(self, command: Command, peer: Peer) -> Reply:
-        """One group.
+        """One group, which is created now if unknown groups are: a proxy asks before it consumes.
 
         Raises:
-            GroupNotFound: there is no such group.
+            GroupNotFound: there is no such group, and it may not be created.
+            SystemBusy: there are too many groups.
         """
         name = command.read(GroupConfigOf).group
-        group = self._groups.get(name)
+        group = self._groups.find(name)
         if group is None:
             raise GroupNotFound(f"No group in this broker. group: {name}")
         return Reply(body=group.encode())

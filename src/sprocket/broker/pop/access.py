@@ -21,7 +21,7 @@ from sprocket.broker.tables.message_filters import is_code, wants_of
 from sprocket.broker.tables.topics import Topics
 from sprocket.message.pop_handle import POP_COUNT_MAX
 from sprocket.message.topic import is_readable
-from sprocket.message.topic_attributes import MessageType, topic_type
+from sprocket.message.topic_attributes import MessageType, has_batch_queues, topic_type
 from sprocket.protocol.bodies import TopicConfig
 from sprocket.protocol.requests.pop import (
     Notification,
@@ -65,6 +65,10 @@ class PopAccess:
             raise InvalidParameter(
                 f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
                 f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[/{peer.address}]"
+            )
+        if has_batch_queues(topic.attributes):
+            raise InvalidParameter(
+                f"topic {header.topic} keeps batches as one message each: it can only be pulled"
             )
         known = self._groups.find(group)
         if known is None:

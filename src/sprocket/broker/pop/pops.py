@@ -37,6 +37,9 @@ from sprocket.store.writing.appender import Appended
 
 #: No pop is held longer, whatever its client asks for, ms.
 HOLD_MS_MAX = 300_000
+#: With less time left, s, nothing is waited for any more: a timer may fire that much too early, and
+#: whoever then waited for the rest would look again and again.
+_NO_TIME = 0.000_1
 _FOUND, _NOT_FOUND = "FOUND", "NO_MESSAGE_IN_QUEUE"
 
 
@@ -98,7 +101,7 @@ class PopRequests:
             if found.is_unfinished:
                 await asyncio.sleep(0)
                 continue
-            if deadline.left() <= 0 or self._held.is_stopped:
+            if deadline.left() < _NO_TIME or self._held.is_stopped:
                 return self._empty(header, found, ResponseCode.POLLING_TIMEOUT)
             if self._held.is_full(place):
                 return self._empty(header, found, ResponseCode.POLLING_FULL)
@@ -197,7 +200,7 @@ class PopRequests:
             found = await self._taking.waiting(ask)
             if found.rest:
                 return Reply(NotificationReply(has_msg=True))
-            if deadline.left() <= 0 or self._notified.is_stopped:
+            if deadline.left() < _NO_TIME or self._notified.is_stopped:
                 return Reply(NotificationReply(has_msg=False))
             if self._notified.is_full(place):
                 return Reply(NotificationReply(has_msg=False, polling_full=True))

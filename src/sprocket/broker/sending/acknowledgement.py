@@ -21,6 +21,7 @@ from sprocket.broker.sending.ingress import Receipt
 from sprocket.broker.sending.stamp import trace_text
 from sprocket.broker.settings import BrokerSettings
 from sprocket.message.ids import offset_id
+from sprocket.message.inner_batch import INNER_BATCH
 from sprocket.protocol.codes import RequestCode, ResponseCode
 from sprocket.protocol.command import JSON, ONEWAY, Command, Header, Reply
 from sprocket.protocol.requests.send import SendReply
@@ -129,6 +130,8 @@ class Acknowledgement:
         """
         header = self._header_of(receipt.stored[0], receipt.destination)
         if receipt.is_batch:
+            if receipt.stored[0].sys_flag & INNER_BATCH:
+                header.batch_uniq_id = receipt.destination.draft.unique_key
             ids = (offset_id(self._host, each.log_offset) for each in receipt.stored)
             header.msg_id = ",".join(ids)
         return header
