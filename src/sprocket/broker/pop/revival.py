@@ -124,8 +124,11 @@ class Revival:
 
     def _last_given_back(self) -> tuple[str, bytes, bytes] | None:
         """The last message of the log, if it is in a retry topic or is a dead letter."""
+        queues = self._store.queues()
+        if self._journal.topic not in queues:
+            return None
         with self._store.replica.whole():
-            for topic, numbers in self._store.queues().items():
+            for topic, numbers in queues.items():
                 may_be = is_retry_topic(topic) or is_dead_letter_topic(topic)
                 for number in numbers if may_be else ():
                     last = max(self._store.max_offset(topic, number) - 1, 0)
