@@ -69,6 +69,11 @@ def forgets_what_is_done_in_order(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OrderTable, "done_offsets", lambda self, *place: frozenset())
 
 
+def leaves_pairs_unfinished(patch: pytest.MonkeyPatch) -> None:
+    """What came again as the last thing before a loss of power comes again once more."""
+    patch.setattr(Revival, "_is_there", lambda self, draft: False)
+
+
 def tells_slaves_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CopiedTables, "_apply_popped", lambda self, state: None)
 
@@ -81,6 +86,7 @@ def tells_slaves_nothing(patch: pytest.MonkeyPatch) -> None:
         (forgets_what_it_gave_back, "pops-kills", "came again|came .* early"),
         (starts_without_the_log, "pops-order", "came again|came .* early|was in flight"),
         (starts_without_the_log, "pops-failover", "came again|came .* early"),
+        (leaves_pairs_unfinished, "pops-power", "was acknowledged and came again"),
         (tells_slaves_nothing, "pops-order-failover", "came again|came .* early|was in flight"),
         (gives_nothing_back, "pops", "was stored and never done"),
         (gives_back_early, "pops", "came again|came .* early"),

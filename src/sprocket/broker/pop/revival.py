@@ -124,8 +124,10 @@ class Revival:
 
     def _last_given_back(self) -> tuple[str, bytes, bytes] | None:
         """The last message of the log, if it is in a retry topic or is a dead letter."""
-        stored = self._store.stored
-        for topic, numbers in self._store.queues().items():
+        queues, stored = self._store.queues(), self._store.stored
+        if self._journal.topic not in queues:
+            return None
+        for topic, numbers in queues.items():
             may_be = is_retry_topic(topic) or is_dead_letter_topic(topic)
             for number in numbers if may_be else ():
                 last = max(stored.max_offset(topic, number) - 1, 0)
