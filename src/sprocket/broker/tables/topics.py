@@ -21,6 +21,7 @@ from sprocket.base.ports import Clock
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.settings import BrokerSettings
 from sprocket.message import topic as names
+from sprocket.message.topic_attributes import BATCH_QUEUE, QUEUE_TYPE
 from sprocket.protocol.bodies import DataVersion, TopicConfig
 from sprocket.store.state.snapshot import ConvertedRows
 
@@ -200,7 +201,11 @@ class Topics:
         return known
 
     def add_missing(
-        self, queues: Mapping[str, Sequence[int]], *, is_copy: bool = False
+        self,
+        queues: Mapping[str, Sequence[int]],
+        *,
+        is_copy: bool = False,
+        is_batch: Callable[[str], bool] = lambda topic: False,
     ) -> list[str]:
         """Creates the unknown topics that have messages in the store.
 
@@ -214,6 +219,7 @@ class Topics:
         Args:
             queues: numbers of the queues in the store, by topic.
             is_copy: whether the messages were copied from a master.
+            is_batch: whether the queues of a topic keep batches as one record.
 
         Returns:
             Names of the topics created, or given more queues.
@@ -232,6 +238,8 @@ class Topics:
             elif template is not None and names.group_of(name) is None:
                 count = max(count, template.write_queue_nums)
             self.by_name[name] = new_topic(name, queues=count)
+            if is_batch(name):
+                self.by_name[name].attributes = {QUEUE_TYPE: BATCH_QUEUE}
             self._changed(name)
             made.append(name)
         return made
