@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from sprocket import RouteNotFound
+from sprocket.admin import groups as admin_groups
+from sprocket.admin import topic_changes
+from sprocket.admin.caller import Caller
+from sprocket.admin.groups import GroupSettings
+from sprocket.admin.topic_changes import TopicSettings
 from sprocket.client import blocking
-from tests.cli.parts import sprocket
+from sprocket.message.topic_attributes import MESSAGE_TYPE
+from sprocket.remoting.pool import Pool
 from tests.compat.javaland import QUICK_TRANSACTIONS, JavaBroker, JavaNameServer, require_java
 from tests.compat.javaproxy import JavaProxy
 from tests.compat.sprocketland import SprocketNode, SprocketProxy
@@ -39,14 +46,20 @@ class World:
     #: Types of topics that its broker does not know.
     lacks: frozenset[str] = frozenset()
 
-    def make_topic(self, name: str, kind: str) -> None:
-        """Make a topic of a message type."""
-        self._cli("topic", "create", name, "--queues", str(QUEUES), "--message-type", kind)
+    def make(self, topics: Mapping[str, str], groups: Mapping[str, GroupSettings]) -> None:
+        """Make topics, each of a message type, and groups."""
 
-    def make_group(self, name: str, *, is_ordered: bool = False, tries_max: int = 16) -> None:
-        """Make a group, or change it."""
-        order = "--ordered" if is_ordered else "--unordered"
-        self._cli("group", "create", name, order, "--retries", str(tries_max))
+        async def main() -> None:
+            async with Pool() as pool:
+                caller = Caller(pool, [self.names], timeout_ms=60_000)
+                for topic, kind in topics.items():
+                    attributes = {MESSAGE_TYPE: kind}
+                    wanted = TopicSettings(QUEUES, QUEUES, attributes=attributes)
+                    await topic_changes.create(caller, topic, wanted=wanted)
+                for group, settings in groups.items():
+                    await admin_groups.create(caller, group, wanted=settings)
+
+        asyncio.run(main())
 
     def dead(self, group: str) -> list[str]:
         """The bodies of a group's dead letters."""
@@ -61,10 +74,6 @@ class World:
                 ]
         except RouteNotFound:
             return []
-
-    def _cli(self, *words: str) -> None:
-        done = sprocket(*words, "--nameserver", self.names)
-        assert done.code == 0, done.err
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from sprocket.admin.groups import GroupSettings
 from tests.compat import clients5
 from tests.compat.clients5 import Program
 from tests.compat.grpc_world import OURS, WORLDS, World
 
 pytest.register_assert_rewrite("tests.compat.grpc_scenarios")
-from tests.compat.grpc_scenarios import SCENARIOS, Client  # noqa: E402  (rewritten first)
+from tests.compat.grpc_scenarios import SCENARIOS, Client, Scenario  # noqa: E402  (rewritten first)
 
 pytestmark = pytest.mark.process
 
@@ -55,6 +56,10 @@ class Runs:
             if language in self._programs and SCENARIOS[name].kind not in world.lacks
         ]
         clients = {key: self._client(*key) for key in able}
+        world.make(
+            {client.topic: SCENARIOS[name].kind for (_, name), client in clients.items()},
+            {client.group: _group(SCENARIOS[name]) for (_, name), client in clients.items()},
+        )
         self._pool = ThreadPoolExecutor(_BESIDE)
         self._done: dict[Key, Future[None]] = {
             key: self._pool.submit(SCENARIOS[key[1]].run, client) for key, client in clients.items()
@@ -76,12 +81,14 @@ class Runs:
 
     def _client(self, language: str, name: str) -> Client:
         """A client with a topic and a group of its own."""
-        scenario = SCENARIOS[name]
         topic = f"{language}_{name}"
-        self._world.make_topic(topic, scenario.kind)
-        is_ordered = scenario.kind == "FIFO"
-        self._world.make_group(f"G_{topic}", is_ordered=is_ordered, tries_max=scenario.tries_max)
         return Client(self._programs[language], self._world, topic, f"G_{topic}")
+
+
+def _group(scenario: Scenario) -> GroupSettings:
+    return GroupSettings(
+        retry_max_times=scenario.tries_max, consume_message_orderly=scenario.kind == "FIFO"
+    )
 
 
 @pytest.fixture(
