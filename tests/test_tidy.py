@@ -54,8 +54,8 @@ ALLOWED = {("spark", "admin"), ("standalone", "proxy")}
 #: of its rank, and whatever has a lower rank. Modules at the root that are not named come last.
 ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "client": (
-        ("base", "assign", "config"), ("session",), ("fetching", "sending"), ("group",),
-        ("delivery",),
+        ("base", "assign", "config", "pop_config"), ("session",), ("fetching", "sending"),
+        ("group",), ("delivery",), ("popping",),
     ),
     "store": (
         ("config",), ("state",), ("log",), ("views",), ("reading", "writing", "inspection"),
@@ -106,6 +106,7 @@ MIRRORED = {
     "Producer": ({"client/producer", "client/blocking"}, "the same without a loop"),
     "PullConsumer": ({"client/pull_consumer", "client/blocking"}, "the same without a loop"),
     "PushConsumer": ({"client/push_consumer", "client/blocking"}, "the same without a loop"),
+    "SimpleConsumer": ({"client/simple_consumer", "client/blocking"}, "the same without a loop"),
     "TransactionalProducer": (
         {"client/transactional_producer", "client/blocking"},
         "the same without a loop",

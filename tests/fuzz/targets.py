@@ -271,6 +271,8 @@ def grpc_messages(data: bytes) -> None:
         found = reader.receive(data)
         pieces = [each for at in range(len(data)) for each in cut.receive(data[at : at + 1])]
         assert found == pieces
+        for each in found:
+            reader.content(each)
 
 
 def _run(coroutine: Coroutine[Any, Any, None]) -> None:

@@ -10,7 +10,7 @@ from sprocket.broker.members.state_copy import StateCopy
 from sprocket.replication.epochs import EpochList
 from sprocket.replication.in_sync_copies import InSyncCopies
 from sprocket.testing.elected import ELECTED
-from sprocket.testing.leased_keys import KeyState
+from sprocket.testing.key_state import KeyState
 from sprocket.testing.plays import play
 from tests.sim.planting import Plant, assert_found
 

@@ -56,6 +56,7 @@ route should be fetched again first. Retry loops read these two and contain no l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -288,6 +289,25 @@ class InvalidParameter(ReplyError):
     """Code 29: a field of the request is missing or out of bounds."""
 
     code = 29
+
+
+class HandleExpired(ReplyError):
+    """Code 208: the handle of a popped message does not count any more.
+
+    The message became visible again before it was acknowledged, or the group was reset: it comes
+    again, or somebody else has it.
+
+    Attributes:
+        messages: those that it is about, of several that were acknowledged together.
+    """
+
+    code = 208
+
+    def __init__(
+        self, remark: str = "", code: int | None = None, messages: Sequence[object] = ()
+    ) -> None:
+        super().__init__(remark, code)
+        self.messages = tuple(messages)
 
 
 class ConsumerOffline(ReplyError):

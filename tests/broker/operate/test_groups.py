@@ -42,7 +42,6 @@ def test_a_group_is_made_changed_shown_and_deleted() -> None:
     play(test)
 
 
-
 def test_a_group_that_is_asked_for_is_created_where_unknown_groups_are() -> None:
     """As RocketMQ's broker does: its proxy asks for the group before it lets a consumer in."""
 

@@ -73,9 +73,17 @@ def frames_in(data: bytes) -> list[tuple[int, int, int, bytes]]:
 
 
 class Recorder:
-    """A user of a connection that records, and replies to a whole request with its body."""
+    """A user of a connection that records, and replies to a whole request with its body.
 
-    def __init__(self, limits: GrpcLimits | None = None, *, replies: bool = True) -> None:
+    Args:
+        replies: whether it does.
+        empty: the reply to a request without a body.
+    """
+
+    def __init__(
+        self, limits: GrpcLimits | None = None, *, replies: bool = True, empty: bytes = b""
+    ) -> None:
+        self.empty = empty
         self.seen: list[tuple[Any, ...]] = []
         self.bodies: dict[int, bytes] = defaultdict(bytes)
         self.replies = replies
@@ -100,7 +108,8 @@ class Recorder:
         if stream.is_peer_done:
             self.seen.append(("done", stream.number, self.bodies[stream.number]))
             if self.replies:
-                self.http.out.reply(stream, REPLY_HEAD, self.bodies[stream.number], OK_TRAILERS)
+                body = self.bodies[stream.number] or self.empty
+                self.http.out.reply(stream, REPLY_HEAD, body, OK_TRAILERS)
 
     def output(self) -> bytes:
         """What is sent next."""

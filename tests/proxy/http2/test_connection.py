@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +20,9 @@ from tests.proxy.http2.kit import (
     headers_frame,
     request_headers,
 )
+from tests.support import run
 
+H2SPEC = shutil.which("h2spec")
 PING = wire.frame(wire.PING, 0, 0, b"12345678")
 END = wire.END_HEADERS | wire.END_STREAM
 
@@ -322,7 +327,9 @@ def test_an_endless_header_block_ends_the_connection() -> None:
 def test_empty_continuations_end_the_connection() -> None:
     user = Recorder()
     more = wire.frame(wire.CONTINUATION, 0, 1, b"")
-    told = codes_in(user.feed(HELLO + headers_frame(1, flags=0) + more * 1000))
+    told = codes_in(
+        user.feed(HELLO + headers_frame(1, flags=0) + more * (COST_MAX // RESET_COST + 1))
+    )
     assert told == [("goaway", 0, wire.ENHANCE_YOUR_CALM)]
 
 
@@ -385,3 +392,34 @@ def test_bytes_cut_anywhere_do_the_same(frames: list[bytes], size: int) -> None:
     assert whole.feed(sent) == cut.feed(sent, size)
     assert whole.seen == cut.seen
     assert whole.http.fault == cut.http.fault
+
+
+class Spoken(asyncio.Protocol):
+    """A connection on a real socket that answers whole requests, whatever they ask for."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.user = Recorder(GrpcLimits(streams_max=100), empty=b"hello")
+        transport.write(self.user.output())
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(self.user.feed(data))
+        if self.user.http.fault is not None:
+            self.transport.close()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(H2SPEC is None, reason="needs h2spec (github.com/summerwind/h2spec)")
+def test_h2spec_finds_nothing() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(Spoken, "127.0.0.1", 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            command = [str(H2SPEC), "-h", "127.0.0.1", "-p", str(port), "--timeout", "5"]
+            done = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+            said, _ = await done.communicate()
+            assert done.returncode == 0, said.decode()
+
+    run(main())

@@ -133,7 +133,7 @@ def test_a_client_with_thousands_of_calls_at_once_leaves_turns_to_others() -> No
 
         def slow(call: object, request: bytes) -> bytes:
             order.append(request.decode())
-            loop._now += 0.0005  # type: ignore[attr-defined]  # it takes half a millisecond
+            loop.advance(0.0005)  # type: ignore[attr-defined]  # it takes half a millisecond
             return request
 
         async with GrpcServer({"/echo.Echo/Unary": Unary(slow)}) as server:

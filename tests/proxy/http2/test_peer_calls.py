@@ -233,3 +233,42 @@ def test_many_long_messages_at_once_all_come_one_after_the_other() -> None:
                 assert (await client.over(number)).messages == [bytes(90_000)]
 
     simulate(main)
+
+
+def test_a_request_that_breaks_after_a_long_beginning_leaves_nothing_counted() -> None:
+    async def main(_: Network) -> None:
+        limits = GrpcLimits(message_bytes_max=100_000, stream_window_bytes=65_000)
+        async with serving(Methods(), limits) as server:
+            client = await connect(server)
+            await client.call()
+            for _ in range(4):
+                number = client.start("/echo.Echo/Both")
+                client.send(number, message(bytes(60_000))[:50_000])
+                await asyncio.sleep(1)
+                client.send(number, bytes(10_005) + b"\0\xff\xff\xff\xff")
+                assert (await client.over(number)).status == GrpcStatus.RESOURCE_EXHAUSTED
+            # Two messages at once that have more together than one may have: none is held up.
+            one, other = client.start(), client.start()
+            for number in (one, other):
+                client.send(number, message(bytes(90_000))[:60_000])
+            await asyncio.sleep(1)
+            for number in (one, other):
+                client.send(number, message(bytes(90_000))[60_000:], ends=True)
+                assert (await client.over(number)).messages == [bytes(90_000)]
+
+    simulate(main)
+
+
+def test_messages_that_wait_take_what_they_have_packed() -> None:
+    async def main(_: Network) -> None:
+        methods = Methods()
+        async with serving(methods) as server:
+            client = await connect(server)
+            number = client.start("/echo.Echo/Hang", grpc_encoding="gzip")
+            packed = message(gzip.compress(bytes(15_000_000), 9), 1)
+            client.send(number, packed * 4)
+            await until(lambda: bool(methods.calls) and len(methods.calls[0].requests) == 4)
+            assert sum(map(len, methods.calls[0].requests)) < 100_000
+            assert await methods.calls[0].receive() == bytes(15_000_000)
+
+    simulate(main)

@@ -50,6 +50,8 @@ class GrpcCall:
         self.reader: MessageReader | None = None
         self.requests: deque[bytes] = deque()
         self.unread_bytes = 0
+        #: The bytes of an incomplete message, as they are counted for the connection.
+        self.kept_bytes = 0
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.has_headers = False
@@ -66,7 +68,7 @@ class GrpcCall:
         Only one at a time may wait here.
 
         Raises:
-            GrpcError: the client ended in the middle of a message.
+            GrpcError: the message is compressed and cannot be opened; the method lets it pass.
         """
         while not self.requests:
             if self.stream.is_peer_done or self.is_over:
@@ -74,7 +76,7 @@ class GrpcCall:
             await self._change()
         message = self.requests.popleft()
         self._calls.was_read(self)
-        return message
+        return message if self.reader is None else self.reader.content(message)
 
     def send(self, message: bytes) -> None:
         """Sends a message of a streaming method; it is dropped once the call is over.

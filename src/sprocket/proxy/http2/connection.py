@@ -105,6 +105,11 @@ class Http2Connection:
     # Bytes in.
 
     @property
+    def unhandled_bytes(self) -> int:
+        """Received bytes that no step has handled."""
+        return self._reader.unhandled_bytes
+
+    @property
     def is_draining(self) -> bool:
         """Whether no further request is answered."""
         return self._last_allowed != wire.LOW_31_BITS

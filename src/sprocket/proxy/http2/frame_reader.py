@@ -28,6 +28,11 @@ class FrameReader:
         self._has_preface = False
         self._is_stopped = False
 
+    @property
+    def unhandled_bytes(self) -> int:
+        """Received bytes that no step has handled."""
+        return len(self._data) - self._at
+
     def receive(self, data: bytes) -> None:
         """Takes bytes; `step` handles them."""
         self._data = self._data[self._at :] + data if self._at < len(self._data) else data

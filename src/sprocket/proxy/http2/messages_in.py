@@ -15,8 +15,15 @@ PREFIX_BYTES = 5
 _WINDOW_BITS_OF_GZIP = 31
 
 
+class Packed(bytes):
+    """A message that is compressed."""
+
+
 class MessageReader:
-    """The messages of one request.
+    """The messages of one request, compressed ones as they came: see `content`.
+
+    What waits in its compressed form has as many bytes as were received. Opened it might have a
+    thousand times as many.
 
     Args:
         encoding: the `grpc-encoding` of the request: how its compressed messages are.
@@ -46,7 +53,7 @@ class MessageReader:
         """The messages that these bytes complete.
 
         Raises:
-            GrpcError: a message is too large or cannot be opened.
+            GrpcError: a message is too large.
         """
         found: list[bytes] = []
         at = 0
@@ -66,7 +73,8 @@ class MessageReader:
                     self._parts.append(part)
                     self.kept_bytes += len(part)
                 return found
-            found.append(self._opened(b"".join((*self._parts, part)) if self._parts else part))
+            message = b"".join((*self._parts, part)) if self._parts else part
+            found.append(Packed(message) if self._head[0] else message)
             self._head, self._needed, self._parts, self.kept_bytes = b"", None, [], 0
 
     def _size_in(self, head: bytes) -> int:
@@ -76,8 +84,15 @@ class MessageReader:
         check_size(size, self._bytes_max)
         return int(size)
 
-    def _opened(self, message: bytes) -> bytes:
-        return opened(message, self._encoding, self._bytes_max) if self._head[0] else message
+    def content(self, message: bytes) -> bytes:
+        """What a message says: it is opened if it is compressed.
+
+        Raises:
+            GrpcError: it opens to too much, is broken, or compressed in a way that is not known.
+        """
+        if not isinstance(message, Packed):
+            return message
+        return _opened(message, self._encoding, self._bytes_max)
 
 
 def check_size(size: int, bytes_max: int) -> None:
@@ -92,12 +107,7 @@ def check_size(size: int, bytes_max: int) -> None:
         )
 
 
-def opened(message: bytes, encoding: str, bytes_max: int) -> bytes:
-    """The content of a compressed message.
-
-    Raises:
-        GrpcError: it is too large, broken, or compressed in a way that is not known.
-    """
+def _opened(message: bytes, encoding: str, bytes_max: int) -> bytes:
     if encoding != "gzip":
         raise GrpcError(GrpcStatus.INTERNAL, "a compressed message without grpc-encoding: gzip")
     opening = zlib.decompressobj(_WINDOW_BITS_OF_GZIP)

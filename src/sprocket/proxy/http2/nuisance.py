@@ -14,7 +14,7 @@ from sprocket.proxy.http2.outgoing import Outgoing
 #: or two. Every frame of a reply makes up for as much as a reset.
 COST_MAX = 10_000
 #: The cost of a stream that the client resets, or opens in a way that is refused.
-RESET_COST = 20
+RESET_COST = 5
 
 
 class Nuisance:
@@ -35,7 +35,7 @@ class Nuisance:
         """
         self.cost += cost
         if self.cost > COST_MAX:
-            self.cost = max(0, self.cost - out.data_frames * RESET_COST)
-            out.data_frames = 0
+            self.cost = max(0, self.cost - out.reply_frames * RESET_COST)
+            out.reply_frames = 0
             if self.cost > COST_MAX:
                 raise ConnectionFault(ENHANCE_YOUR_CALM, "too many frames that bring nothing")

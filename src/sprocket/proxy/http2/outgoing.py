@@ -28,7 +28,8 @@ class Outgoing:
     Attributes:
         frames: what is to be written next.
         queued_bytes: data of all streams that no frame has yet.
-        data_frames: how many frames of replies' data were sent; its user may set it back.
+        reply_frames: how many frames of data and ends of replies were sent; its user may set it
+            back.
         window: how many bytes of DATA the peer still takes on the connection.
         stream_window: the same for a new stream.
     """
@@ -44,7 +45,7 @@ class Outgoing:
         self._first_prefix = NO_TABLE
         self.frames: list[Buffer] = []
         self.queued_bytes = 0
-        self.data_frames = 0
+        self.reply_frames = 0
         self.window = wire.WINDOW_BYTES
         self.stream_window = wire.WINDOW_BYTES
 
@@ -97,7 +98,7 @@ class Outgoing:
             pack(size >> 8, size & 0xFF, wire.DATA, 0, number), data,
             pack(0, len(trailers), wire.HEADERS, _END, number), trailers,
         )  # fmt: skip
-        self.data_frames += 1
+        self.reply_frames += 1
         self._on_end(stream)
 
     def pump(self, bytes_max: int) -> None:
@@ -113,7 +114,7 @@ class Outgoing:
             stream.send_window -= size
             bytes_max -= size
             self.queued_bytes -= size
-            self.data_frames += 1
+            self.reply_frames += 1
             if stream.queued_bytes:
                 if stream.send_window > 0:
                     sending[number] = stream
@@ -168,4 +169,5 @@ class Outgoing:
     def _end(self, stream: Http2Stream) -> None:
         block, self._first_prefix = self._first_prefix + (stream.trailers or b""), b""
         self.frames.append(wire.frame(wire.HEADERS, _END, stream.number, block))
+        self.reply_frames += 1
         self._on_end(stream)

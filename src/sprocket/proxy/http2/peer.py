@@ -23,10 +23,15 @@ from sprocket.remoting.unfinished import COUNTED_BYTES_MIN, UnfinishedFrames
 
 logger = logging.getLogger(__name__)
 
-#: Frames between two looks at the clock.
-_FRAMES_A_STEP = 32
-#: The most bytes of data that are made into frames for one write.
+#: Frames between two looks at the clock: a few calls, which may have compressed messages.
+_FRAMES_A_STEP = 8
+#: The most bytes of data that are made into frames for one write, and the most parts of replies
+#: that wait for the end of a read: a short reply has six.
 _WRITE_BYTES = 1 << 18
+_WRITE_PARTS = 768
+#: A client that waits for its turn is read up to so many bytes: to pause it and go on costs two
+#: calls of the system.
+_UNHANDLED_BYTES_MAX = 1 << 16
 
 
 class GrpcPeer(asyncio.Protocol):
@@ -94,6 +99,7 @@ class GrpcPeer(asyncio.Protocol):
         self._has_spoken = True
         self._http.receive(data)
         if self._is_in_line:
+            self._read_or_wait()
             return
         turns = self._turns
         if turns.is_over:
@@ -108,8 +114,7 @@ class GrpcPeer(asyncio.Protocol):
     def take_turn(self, until: float) -> bool:
         """Handles more frames; see `turns.Waiting`."""
         self._is_in_line = not self.is_closed and self._handle(until)
-        if not self._is_in_line:
-            self._read_or_wait()
+        self._read_or_wait()
         return self._is_in_line
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -146,7 +151,7 @@ class GrpcPeer(asyncio.Protocol):
         while has_more := step(_FRAMES_A_STEP):
             if clock() >= until:
                 break
-            if len(self._http.out.frames) > _FRAMES_A_STEP:
+            if len(self._http.out.frames) > _WRITE_PARTS:
                 self._flush()
                 self._is_flush_due = True
                 if self._is_full:
@@ -156,7 +161,9 @@ class GrpcPeer(asyncio.Protocol):
 
     def _read_or_wait(self) -> None:
         """Pauses reading while much is unread, or waits for its turn; resumes it afterwards."""
-        has_room = not self._is_full and not self._is_in_line
+        has_room = not self._is_full and (
+            not self._is_in_line or self._http.unhandled_bytes < _UNHANDLED_BYTES_MAX
+        )
         if has_room != self._is_reading and not self.is_closed:
             self._is_reading = has_room
             if has_room:

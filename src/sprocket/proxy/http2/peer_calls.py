@@ -133,7 +133,7 @@ class PeerCalls:
         if stream.is_peer_done:
             if not call.requests:
                 raise GrpcError(GrpcStatus.INTERNAL, "no message for a method that takes one")
-            self._answer(call, method, call.requests.popleft())
+            self._answer(call, method, call.reader.content(call.requests.popleft()))
 
     def _received_streamed(self, call: GrpcCall, data: bytes) -> None:
         self._read_messages(call, data)
@@ -144,24 +144,24 @@ class PeerCalls:
         reader = call.reader
         assert reader is not None
         call.unread_bytes += len(data)
-        before = reader.kept_bytes
         call.requests += reader.receive(data)
-        if before or reader.kept_bytes:
-            self._keep(call, reader.kept_bytes, before)
+        if call.kept_bytes or reader.kept_bytes:
+            self._keep(call, reader.kept_bytes)
         self.was_read(call)
         if call.stream.is_peer_done and not reader.is_between:
             raise GrpcError(GrpcStatus.INTERNAL, "the request ends in the middle of a message")
 
-    def _keep(self, call: GrpcCall, kept_bytes: int, before: int) -> None:
+    def _keep(self, call: GrpcCall, kept_bytes: int) -> None:
         """Counts the bytes of an incomplete message."""
-        incomplete = self._incomplete
-        if kept_bytes < before:  # that message is complete, or its call is over
+        incomplete, more = self._incomplete, kept_bytes - call.kept_bytes
+        if more < 0:  # that message is complete, or its call is over
             incomplete.pop(call, None)
         if kept_bytes:
             incomplete[call] = None
-        self._kept_bytes += kept_bytes - before
+        call.kept_bytes = kept_bytes
+        self._kept_bytes += more
         self._on_kept(self._kept_bytes)
-        if kept_bytes < before and incomplete:
+        if more < 0 and incomplete:
             self.was_read(next(iter(incomplete)))
 
     def was_read(self, call: GrpcCall) -> None:
@@ -251,15 +251,17 @@ class PeerCalls:
         self._on_output()
 
     def _forget(self, call: GrpcCall) -> None:
-        reader, call.reader = call.reader, None
+        call.reader = None
         call.stream.call = None
         call.end()
-        if reader is not None and reader.kept_bytes:
-            self._keep(call, 0, reader.kept_bytes)
+        if call.kept_bytes:
+            self._keep(call, 0)
 
     def send_message(self, call: GrpcCall, message: bytes) -> None:
         """Sends a message of a call."""
         out = self.http.out
+        if self.http.fault is not None:
+            return
         if not call.has_headers:
             call.has_headers = True
             out.send_headers(call.stream, REPLY_HEAD)
@@ -290,7 +292,7 @@ class PeerCalls:
             call: GrpcCall | None = stream.call
             if call is not None and call.task is not None and not stream.queued_bytes:
                 continue
-            kept = 0 if call is None or call.reader is None else call.reader.kept_bytes
+            kept = 0 if call is None else call.kept_bytes
             mark = (stream.queued_bytes, kept)
             if stream.mark == mark:
                 self.http.reset(stream.number, wire.CANCEL)

@@ -115,7 +115,7 @@ class TlsConfig:
     """Settings of a server's TLS: of its port, and of its own connections to others.
 
     Without a certificate a permissive server speaks no TLS; RocketMQ's makes one up for tests,
-    which nobody can check.
+    which nobody can check. The gRPC port of a proxy does so too, since its clients begin with TLS.
     """
 
     mode: str = setting(
