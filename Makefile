@@ -107,4 +107,4 @@ fuzz: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),600) $(ARGS)
 
 clean:
-	rm -rf .venv .venv-3.* sprocket-data build dist .mypy_cache .ruff_cache .pytest_cache tests/compat/java/target .bench
+	rm -rf .venv .venv-3.* sprocket-data build dist .mypy_cache .ruff_cache .pytest_cache tests/compat/java/target tests/compat/clients5/java/target .bench

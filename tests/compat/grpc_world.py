@@ -18,7 +18,7 @@ from sprocket.admin.topic_changes import TopicSettings
 from sprocket.client import blocking
 from sprocket.message.topic_attributes import MESSAGE_TYPE
 from sprocket.remoting.pool import Pool
-from tests.compat.javaland import QUICK_TRANSACTIONS, JavaBroker, JavaNameServer, require_java
+from tests.compat.javaland import QUICK_TRANSACTIONS, JavaNameServer, require_java
 from tests.compat.javaproxy import JavaProxy
 from tests.compat.sprocketland import SprocketNode, SprocketProxy
 
@@ -43,8 +43,6 @@ class World:
 
     endpoint: str
     names: str
-    #: Types of topics that its broker does not know.
-    lacks: frozenset[str] = frozenset()
 
     def make(self, topics: Mapping[str, str], groups: Mapping[str, GroupSettings]) -> None:
         """Make topics, each of a message type, and groups."""
@@ -95,10 +93,11 @@ def _ours_before_java(work: Path) -> Iterator[World]:
     require_java()
     with (
         JavaNameServer(work) as names,
-        JavaBroker(work, names.address, settings=_QUICK_JAVA),
+        # The broker is that of a proxy in local mode, whose own endpoint is not used.
+        JavaProxy.local(work, names.address, broker_settings=_QUICK_JAVA),
         SprocketProxy(work, names.address) as proxy,
     ):
-        yield World(proxy.endpoint, names.address, lacks=frozenset({"PRIORITY"}))
+        yield World(proxy.endpoint, names.address)
 
 
 @contextlib.contextmanager

@@ -128,6 +128,19 @@ def test_a_changed_invisible_time_counts_from_the_change() -> None:
     play(test)
 
 
+def test_a_message_that_is_given_back_for_no_time_comes_again_at_once() -> None:
+    """RocketMQ's broker takes 0 here, and its Node client sends it."""
+
+    async def test(asker: Asker) -> None:
+        await filled(asker, 1)
+        popped = await hide(asker, await pop(asker), hidden_ms=0)
+        assert popped.code == 0
+        await asyncio.sleep(3)
+        assert (await pop(asker)).bodies == [b"0"]
+
+    play(test)
+
+
 @pytest.mark.parametrize("uses", [1, 2, 3])
 def test_a_handle_that_is_used_again_stands_for_the_newest_one(uses: int) -> None:
     """Its reply may have been lost; each use would otherwise make the message come once more."""

@@ -319,6 +319,8 @@ class AckRequests:
             InvalidParameter: the time is out of bounds.
         """
         header = command.read(ChangeInvisible)
+        # RocketMQ takes no time at all here, and its Node client gives messages back so.
+        header.invisible_time = header.invisible_time or 1
         self._access.check_invisible(header.invisible_time)
         handle = self.checked(header, peer)
         if handle.is_in_order:
