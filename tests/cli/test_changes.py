@@ -21,7 +21,8 @@ from sprocket.cli.main import app
 from sprocket.client import blocking
 from sprocket.client.config import ConsumerConfig
 from sprocket.message.message import StoredMessage
-from sprocket.protocol.bodies import KvTable, TopicTable
+from sprocket.protocol.bodies import KvTable, RequestModes, TopicTable
+from sprocket.protocol.requests.group import AllRequestModes
 from sprocket.protocol.requests.route import KvList, PutKv
 from sprocket.protocol.requests.topic import AllTopicConfigs, CreateTopic
 from sprocket.remoting.pool import Pool
@@ -90,6 +91,7 @@ CHANGES = {
         Change("group update billing --enabled", ("group billing consumeEnable",)),
         Change("group update billing -a priority.factor=3", ("group billing attributes",)),
     ],
+    "group mode": [Change("group mode orders billing POP", ("mode orders billing",))],
     "group delete": [Change("group delete spare --yes", ("group spare",))],
     "group reset": [
         Change("group reset billing orders --to first --yes",
@@ -248,10 +250,16 @@ async def everything(caller: Caller) -> dict[str, Any]:
             for field, value in msgspec.to_builtins(settings).items():
                 found[f"group {group} {field}"] = value
         for lag in (await positions.lag(caller, group)).queues:
-            if lag.committed:  # a queue without an offset is shown as 0
+            # A queue without an offset is shown as 0. The member of `live` commits what was sent back
+            # to it seconds later, while another command runs.
+            if lag.committed and lag.topic != "%RETRY%live":
                 found[f"offset {group} {lag.topic} {lag.number}"] = lag.committed
     for each in (await filters.listed(caller))["broker-a"]:
         found[f"filter {each.name} {each.group} {each.topic} {each.version}"] = each.is_newest
+    modes = RequestModes.decode((await caller.ask(address, AllRequestModes())).body)
+    for topic_name, by_group in modes.message_request_mode_map.items():
+        for group, mode in by_group.items():
+            found[f"mode {topic_name} {group}"] = msgspec.to_builtins(mode)
     for name, value in (await brokers.settings(caller))["broker-a"].items():
         found[f"setting {name}"] = value
     for space in ("ORDER_TOPIC_CONFIG", "mine"):

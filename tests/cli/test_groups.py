@@ -59,7 +59,7 @@ def test_a_groups_settings_are_shown(node: str, topic: str) -> None:
     (shown,) = map(json.loads, group(node, "show", "cg", "--json").lines)
     assert (shown["broker"], shown["retryMaxTimes"]) == ("broker-a", 16)
     assert group(node, "show", "cg").lines[1].split() == [
-        "broker-a", "yes", "yes", "no", "16", "1",
+        "broker-a", "yes", "yes", "no", "16", "1", "-",
     ]  # fmt: skip
     missing = group(node, "show", "nobody")
     assert missing.code == 1
