@@ -151,11 +151,10 @@ def test_what_the_last_master_gave_out_is_not_given_again_and_can_be_acknowledge
         await asyncio.sleep(1.5)  # the checkpoints are from before the messages
         for body in (b"0", b"1"):
             await running.asker(1).send("T", body)
+        popped = await pop(running.asker(1), "T", count=1, hidden_ms=30_000)
         await asyncio.sleep(0.1)
         running.machine(3).pause()
         running.script.is_away = True
-        popped = await pop(running.asker(1), "T", count=1, hidden_ms=30_000)
-        await asyncio.sleep(0.1)
         running.machine(2).kill()
         running.machine(1).kill()
         await running.machine(2).start()

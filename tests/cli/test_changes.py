@@ -250,8 +250,8 @@ async def everything(caller: Caller) -> dict[str, Any]:
             for field, value in msgspec.to_builtins(settings).items():
                 found[f"group {group} {field}"] = value
         for lag in (await positions.lag(caller, group)).queues:
-            # A queue without an offset is shown as 0. The member of `live` commits what was sent back
-            # to it seconds later, while another command runs.
+            # A queue without an offset is shown as 0. The member of `live` commits what was sent
+            # back to it seconds later, while another command runs.
             if lag.committed and lag.topic != "%RETRY%live":
                 found[f"offset {group} {lag.topic} {lag.number}"] = lag.committed
     for each in (await filters.listed(caller))["broker-a"]:
