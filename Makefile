@@ -9,6 +9,7 @@
 #   make sim      simulated histories: make sim SEED=17, or SEEDS=1..500 SCENARIO=ordered
 #   make fuzz     ten minutes of hostile bytes (SECONDS=600)
 #   make soak     five minutes of kills against real processes, with a report (MINUTES=5)
+#   make soak-cluster  a hundred faults of a group of brokers with etcd (FAULTS=100)
 #   make clean    removes what these made
 
 PYTHON ?= python3
@@ -29,7 +30,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster test test-pythons lint format bench sim soak fuzz clean
+.PHONY: help run cluster test test-pythons lint format bench sim soak soak-cluster fuzz clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -96,6 +97,10 @@ sim: $(VENV)/dev.stamp
 # Real processes that are killed, stopped and started again: MINUTES=5 unless set.
 soak: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5) $(ARGS)
+
+# A group of brokers with etcd; ARGS=--mixed: with RocketMQ's controller and a broker of Java's.
+soak-cluster: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.soak.cluster --faults $(or $(FAULTS),100) $(ARGS)
 
 fuzz: $(VENV)/dev.stamp
 	@$(PIP) install -e '.[fuzz]'

@@ -14,9 +14,13 @@ from bench import (
     catchup,
     clients,
     consume,
+    engine,
     filters,
     footprint,
+    grpc,
     hostile,
+    pop,
+    pop_client,
     pull,
     rebalance,
     replicas,
@@ -32,9 +36,11 @@ from bench.spark import compare
 BENCHES = {
     "send": send,
     "pull": pull,
+    "pop": pop,
     "footprint": footprint,
     "clients": clients,
     "consume": consume,
+    "pop-client": pop_client,
     "rebalance": rebalance,
     "replicas": replicas,
     "catchup": catchup,
@@ -45,6 +51,8 @@ BENCHES = {
     "timers": timers,
     "hostile": hostile,
     "tls": tls,
+    "grpc": grpc,
+    "engine": engine,
 }
 
 

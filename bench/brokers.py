@@ -39,7 +39,8 @@ def sprocket_node(folder: Path, *options: str) -> Iterator[Node]:
     command = [
         sys.executable, "-m", "sprocket", "standalone",
         "--store", str(folder / "sprocket"),
-        "--nameserver-port", str(ports[0]), "--broker-port", str(ports[1]), *options,
+        "--nameserver-port", str(ports[0]), "--broker-port", str(ports[1]), "--grpc-port", "off",
+        *options,
     ]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

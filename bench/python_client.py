@@ -19,8 +19,9 @@ import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from sprocket import Message, Producer, PushConsumer, StoredMessage
+from sprocket import Message, Producer, PushConsumer, SimpleConsumer, StoredMessage
 from sprocket.client.config import ProducerConfig
+from sprocket.client.popping.message_source import Mode
 
 Json = dict[str, Any]
 
@@ -104,7 +105,13 @@ async def send(*, namesrv: str, topic: str, count: int, window: int, bodyBytes: 
 
 
 async def consume(
-    *, namesrv: str, topic: str, group: str, count: int, ordered: bool = False
+    *,
+    namesrv: str,
+    topic: str,
+    group: str,
+    count: int,
+    ordered: bool = False,
+    mode: Mode = "pull",
 ) -> Json:
     """A new group takes `count` messages of a topic; timed from the first to the last."""
     left = itertools.count(count - 1, -1)
@@ -118,9 +125,24 @@ async def consume(
         if next(left) == 0:
             result.set_result(watch.stop())
 
-    async with PushConsumer(group, nameservers=namesrv, start="first", ordered=ordered) as consumer:
+    consumer = PushConsumer(group, nameservers=namesrv, start="first", ordered=ordered, mode=mode)
+    async with consumer:
         consumer.on(topic)(take)
         return await result
+
+
+async def receive(*, namesrv: str, topic: str, group: str, count: int, batch: int) -> Json:
+    """A new group receives and acknowledges `count` messages of a topic in batches."""
+    async with SimpleConsumer(group, nameservers=namesrv, start="first") as consumer:
+        consumer.subscribe(topic)
+        left, watch = count, None
+        while left > 0:
+            messages = await consumer.receive(batch)
+            watch = watch or Stopwatch()
+            await consumer.ack(messages)
+            left -= len(messages)
+        assert watch is not None
+        return watch.stop()
 
 
 async def idle(*, namesrv: str, topic: str, group: str, settleSeconds: int, seconds: int) -> Json:
@@ -196,6 +218,7 @@ def patient() -> ProducerConfig:
 COMMANDS: dict[str, Callable[..., Awaitable[Json]]] = {
     "bench.send": send,
     "bench.consume": consume,
+    "bench.receive": receive,
     "bench.latency": latency,
     "bench.idle": idle,
 }

@@ -14,7 +14,7 @@ from sprocket.message.hosts import V4_BYTES, V6_BYTES
 from sprocket.protocol import frame, header_binary
 from sprocket.replication import epoch_frames, frames
 from sprocket.store.state import checkpoint
-from sprocket.store.views import consume_queue, index_file
+from sprocket.store.views import batch_unit, consume_queue, index_file
 
 FORMATS = Path(__file__).resolve().parent.parent / "docs" / "formats"
 
@@ -76,6 +76,7 @@ def test_structs_are_taken_apart() -> None:
         ("replication.md", 4, declared(epoch_frames.SLAVE_REPORT)),
         ("replication.md", 5, declared(epoch_frames.DATA_HEAD)),
         ("consume-queue.md", 0, declared(consume_queue.ENTRY)),
+        ("batch-queue.md", 0, declared(batch_unit.UNIT)),
         ("key-index.md", 0, declared(index_file.HEADER)),
         ("key-index.md", 1, declared(index_file.ENTRY)),
         (
@@ -150,6 +151,7 @@ def test_constants_that_pages_name_are_the_declared_ones() -> None:
         has("record.md", f"`{magic & 0xFFFFFFFF:08X}`")
     has("consume-queue.md", f"position {consume_queue.ENTRY_BYTES} n")
     has("consume-queue.md", f"`{consume_queue.DAMAGED_CODE:016X}`")
+    has("batch-queue.md", f"position {batch_unit.UNIT_BYTES} n")
     has("key-index.md", f"at {index_file.HEADER.size} + {index_file.SLOT.size} slots + ")
     has("key-index.md", f"slots + {index_file.ENTRY.size} n")
     has("timers.md", f"{wheel.SLOTS:,} slots of {wheel.SLOT_BYTES} bytes")

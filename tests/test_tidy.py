@@ -31,6 +31,7 @@ LAYERS: dict[str, int] = {
     "nameserver": 5,
     "client": 5,
     "admin": 6,
+    "proxy": 6,
     "spark": 6,
     "standalone": 6,
     "cli": 7,
@@ -43,16 +44,18 @@ FORBIDDEN = {
     ("broker", "client"), ("client", "broker"), ("nameserver", "broker"), ("broker", "nameserver"),
     ("client", "store"), ("client", "nameserver"), ("nameserver", "client"),
     ("nameserver", "store"), ("admin", "spark"), ("admin", "standalone"),
-    ("protocol", "filter"), ("filter", "protocol"), ("spark", "client"),
+    ("protocol", "filter"), ("filter", "protocol"), ("spark", "client"), ("proxy", "broker"),
+    ("proxy", "store"), ("proxy", "nameserver"), ("proxy", "admin"), ("proxy", "spark"),
 }  # fmt: skip
-#: Pairs of one layer that are allowed, one way: pipelines do what an operator does.
-ALLOWED = {("spark", "admin")}
+#: Pairs of one layer that are allowed, one way: pipelines do what an operator does, and standalone
+#: starts a proxy.
+ALLOWED = {("spark", "admin"), ("standalone", "proxy")}
 #: Inside a package, from the ground up: a module imports its own sub-package, modules at the root
 #: of its rank, and whatever has a lower rank. Modules at the root that are not named come last.
 ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "client": (
-        ("base", "assign", "config"), ("session",), ("fetching", "sending"), ("group",),
-        ("delivery",),
+        ("base", "assign", "config", "pop_config"), ("session",), ("fetching", "sending"),
+        ("group",), ("delivery",), ("popping",),
     ),
     "store": (
         ("config",), ("state",), ("log",), ("views",), ("reading", "writing", "inspection"),
@@ -69,6 +72,9 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "spark/pipelines": (("parts",),),
     "delay": (("levels",), ("timers",)),
+    "proxy": (
+        ("http2", "config"), ("messages",), ("brokers",), ("clients",), ("methods",),
+    ),
     "remoting": (("address", "turns"), ("tls",)),
 }  # fmt: skip
 #: `runtime` is the world behind the ports: it knows the ports only, and whoever starts something
@@ -100,6 +106,7 @@ MIRRORED = {
     "Producer": ({"client/producer", "client/blocking"}, "the same without a loop"),
     "PullConsumer": ({"client/pull_consumer", "client/blocking"}, "the same without a loop"),
     "PushConsumer": ({"client/push_consumer", "client/blocking"}, "the same without a loop"),
+    "SimpleConsumer": ({"client/simple_consumer", "client/blocking"}, "the same without a loop"),
     "TransactionalProducer": (
         {"client/transactional_producer", "client/blocking"},
         "the same without a loop",

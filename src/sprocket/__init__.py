@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ConnectFailed,
         ConnectionLost,
         DirectoryInUse,
+        HandleExpired,
         IllegalMessage,
         NoPermission,
         ProtocolError,
@@ -39,15 +40,18 @@ if TYPE_CHECKING:
     from sprocket.client.base.subscription import Later
     from sprocket.client.config import ConsumerConfig, LitePullConfig, ProducerConfig, PullConfig
     from sprocket.client.lite_pull_consumer import LitePullConsumer
+    from sprocket.client.pop_config import SimpleConfig
     from sprocket.client.producer import Producer
     from sprocket.client.pull_consumer import PullConsumer, Pulled
     from sprocket.client.push_consumer import PushConsumer
     from sprocket.client.sending.sender import Sent
+    from sprocket.client.simple_consumer import SimpleConsumer
     from sprocket.client.tracing import Tracer
     from sprocket.client.transactional_producer import Outcome, Transaction, TransactionalProducer
     from sprocket.clientcore.replies import PullStatus, SendStatus
     from sprocket.filter.python import PythonFilter
     from sprocket.message.message import Message, StoredMessage
+    from sprocket.message.popped_message import PoppedMessage
     from sprocket.message.queue import QueueId
     from sprocket.runtime.process import run
     from sprocket.standalone import Standalone
@@ -62,6 +66,7 @@ __all__ = [
     "ConnectionLost",
     "ConsumerConfig",
     "DirectoryInUse",
+    "HandleExpired",
     "IllegalMessage",
     "Later",
     "LitePullConfig",
@@ -69,6 +74,7 @@ __all__ = [
     "Message",
     "NoPermission",
     "Outcome",
+    "PoppedMessage",
     "Producer",
     "ProducerConfig",
     "ProtocolError",
@@ -84,6 +90,8 @@ __all__ = [
     "SendFailed",
     "SendStatus",
     "Sent",
+    "SimpleConfig",
+    "SimpleConsumer",
     "SprocketError",
     "Standalone",
     "StoreError",
@@ -106,6 +114,7 @@ _HOMES = {
     "LitePullConsumer": "sprocket.client.lite_pull_consumer",
     "Message": "sprocket.message.message",
     "Outcome": "sprocket.client.transactional_producer",
+    "PoppedMessage": "sprocket.message.popped_message",
     "Producer": "sprocket.client.producer",
     "ProducerConfig": "sprocket.client.config",
     "PullConfig": "sprocket.client.config",
@@ -117,6 +126,8 @@ _HOMES = {
     "QueueId": "sprocket.message.queue",
     "SendStatus": "sprocket.clientcore.replies",
     "Sent": "sprocket.client.sending.sender",
+    "SimpleConfig": "sprocket.client.pop_config",
+    "SimpleConsumer": "sprocket.client.simple_consumer",
     "Standalone": "sprocket.standalone",
     "StoredMessage": "sprocket.message.message",
     "Tracer": "sprocket.client.tracing",

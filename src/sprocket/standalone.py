@@ -1,5 +1,8 @@
 """A name server and a broker in one event loop: a whole RocketMQ for one machine, or for a test.
 
+A proxy for clients of RocketMQ's gRPC service can be there too; it reaches the broker without a
+connection.
+
 async with sprocket.Standalone() as node:
     async with sprocket.Producer("app", nameservers=node.nameserver_address) as producer:
         ...
@@ -7,26 +10,33 @@ async with sprocket.Standalone() as node:
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from sprocket.base.errors import UsageError
+from sprocket.base.errors import ConfigError, UsageError
 from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.nameserver import NameServer
+from sprocket.proxy.config import ProxyConfig
 from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.runtime.clock import SystemClock
 from sprocket.runtime.disk import SystemDisk
 from sprocket.runtime.entropy import SystemEntropy
 from sprocket.store.config import StoreConfig
 
-Config = NameServerConfig | BrokerConfig | StoreConfig | TlsConfig
+logger = logging.getLogger(__name__)
+
+if TYPE_CHECKING:
+    from sprocket.proxy.proxy import Proxy
+
+Config = NameServerConfig | BrokerConfig | StoreConfig | TlsConfig | ProxyConfig
 
 
 class Standalone:
@@ -36,6 +46,8 @@ class Standalone:
         store: folder of all data, created if it is missing. None takes a temporary one, which is
             removed at the end.
         nameserver_port, broker_port: 0 takes free ones.
+        grpc_port: of the proxy; 0 takes a free one, None runs none.
+        needs_grpc: whether it fails if the proxy's port is in use; else it runs without a proxy.
         host: address to listen at.
         configs: settings of the parts, at most one for each. For these parts, host and port come
             from the settings, and the arguments above are ignored.
@@ -50,15 +62,21 @@ class Standalone:
         store: str | os.PathLike[str] | None = None,
         nameserver_port: int = 0,
         broker_port: int = 0,
+        grpc_port: int | None = None,
+        needs_grpc: bool = True,
         host: str = "127.0.0.1",
         configs: Iterable[Config] = (),
     ) -> None:
         self.store = None if store is None else os.fspath(store)
         self._is_temporary = store is None
+        self._needs_grpc = needs_grpc
         self._nameserver_config = NameServerConfig(host=host, port=nameserver_port)
         self._broker_config = BrokerConfig(host=host, port=broker_port)
         self._store_config = StoreConfig()
         self._tls_config = TlsConfig()
+        self._proxy_config = ProxyConfig(
+            host=host, port=grpc_port or 0, enabled=grpc_port is not None
+        )
         for config in configs:
             if isinstance(config, NameServerConfig):
                 self._nameserver_config = config
@@ -66,11 +84,14 @@ class Standalone:
                 self._broker_config = config
             elif isinstance(config, TlsConfig):
                 self._tls_config = config
+            elif isinstance(config, ProxyConfig):
+                self._proxy_config = config
             else:
                 self._store_config = config
         self._stack: AsyncExitStack | None = None
         self._nameserver: NameServer | None = None
         self._broker: Broker | None = None
+        self._proxy: Proxy | None = None
 
     @property
     def nameserver_address(self) -> str:
@@ -86,8 +107,13 @@ class Standalone:
             raise UsageError("the node does not run")
         return self._broker.address
 
+    @property
+    def grpc_address(self) -> str | None:
+        """`host:port` of the proxy; None if none runs."""
+        return None if self._proxy is None else self._proxy.address
+
     async def __aenter__(self) -> Self:
-        """Starts both.
+        """Starts all.
 
         Raises:
             UsageError: a port is in use, or the node runs already.
@@ -118,6 +144,8 @@ class Standalone:
                     tls=tls,
                 )
             )
+            if self._proxy_config.enabled:
+                await self._start_proxy(self._broker, tls, stack)
             self._stack = stack.pop_all()
         return self
 
@@ -127,11 +155,11 @@ class Standalone:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Finishes requests in flight, saves everything, and stops both, the broker first."""
+        """Finishes requests in flight, saves everything, and stops all, the name server last."""
         stack, self._stack = self._stack, None
         if stack is not None:
             await stack.__aexit__(kind, error, trace)
-        self._nameserver = self._broker = None
+        self._nameserver = self._broker = self._proxy = None
 
     async def serve(self) -> None:
         """Keeps the node running. Never returns.
@@ -143,6 +171,27 @@ class Standalone:
         if self._broker is None:
             raise UsageError("the node does not run")
         await self._broker.serve()
+
+    async def _start_proxy(self, broker: Broker, tls: TlsConfig, stack: AsyncExitStack) -> None:
+        try:
+            self._proxy = await stack.enter_async_context(self._new_proxy(broker, tls))
+        except ConfigError:
+            raise
+        except UsageError as error:
+            if self._needs_grpc:
+                raise
+            logger.warning("there is no proxy for gRPC clients: %s", error)
+
+    def _new_proxy(self, broker: Broker, tls: TlsConfig) -> Proxy:
+        from sprocket.proxy.proxy import InnerBroker, Proxy
+
+        return Proxy(
+            replace(self._proxy_config, nameservers=(self.nameserver_address,)),
+            clock=SystemClock(),
+            entropy=SystemEntropy(),
+            inner=InnerBroker(broker.answer_first, broker.address),
+            tls=tls,
+        )
 
     def _nameserver_settings(self, store: str) -> NameServerConfig:
         if self._nameserver_config.kv_path is not None:

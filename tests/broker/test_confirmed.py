@@ -10,7 +10,6 @@ from sprocket.protocol.requests.offset import MaxOffset
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
 from tests.broker.parts import Asker
-from tests.broker.pop.popping import ack, pop
 from tests.broker.scripted import LEASE, ScriptedGroup, scripted
 
 SUCCESS, NOT_FOUND, SERVICE_NOT_AVAILABLE = 0, 19, 14
@@ -141,30 +140,5 @@ def test_a_timed_message_at_the_end_that_is_not_confirmed_comes_once() -> None:
         await asyncio.sleep(25.0)
         assert await running.asker(running.master).bodies("T") == [b"tail"]
         running.machine(3).wake()
-
-    play(test)
-
-
-def test_what_the_last_master_gave_out_is_not_given_again_and_can_be_acknowledged() -> None:
-    async def test(running: ScriptedGroup) -> None:
-        await running.asker(1).beat("g", topics={"T": "*"})
-        await asyncio.sleep(1.5)  # the checkpoints are from before the messages
-        for body in (b"0", b"1"):
-            await running.asker(1).send("T", body)
-        await asyncio.sleep(0.1)
-        running.machine(3).pause()
-        running.script.is_away = True
-        popped = await pop(running.asker(1), "T", count=1, hidden_ms=30_000)
-        await asyncio.sleep(0.1)
-        running.machine(2).kill()
-        running.machine(1).kill()
-        await running.machine(2).start()
-        elector_is_back(running)
-        assert await running.led(but=1) == 2
-        master = running.asker(2)
-        assert running.machine(2).server._store.max_offset("T", 0) == 0
-        assert await ack(master, popped) == [SUCCESS]
-        again = await pop(master, "T", hold_ms=10_000)
-        assert (popped.bodies, again.bodies) == ([b"0"], [b"1"])
 
     play(test)

@@ -44,10 +44,12 @@ class Processes:
             if len(self.ports) < 3 and _are_free(port, port + 1):
                 self.ports.append(port)
         self.running: dict[int, subprocess.Popen[bytes]] = {}
+        self._ending: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(self, number: int) -> None:
+        self._wait_for(number)
         command = [
-            sys.executable, "-m", "sprocket", "broker", "--name", "group",
+            sys.executable, "-X", "faulthandler", "-m", "sprocket", "broker", "--name", "group",
             "--port", str(self.ports[number]), "--store", str(self._folder / f"b{number}"),
             "--set", f"broker.elector={self._place}", "--set", "broker.role=SYNC_MASTER",
             "--set", "store.log_file_bytes=1048576", "--set", "broker.lease_ms=3000",
@@ -56,10 +58,24 @@ class Processes:
         self.running[number] = subprocess.Popen(command, stdout=log, stderr=log)
 
     def end(self, number: int, how: signal.Signals) -> None:
-        process = self.running.pop(number)
+        process = self._ending[number] = self.running.pop(number)
         process.send_signal(how)
 
+    def _wait_for(self, number: int) -> None:
+        """Returns when the process before has ended, which holds the folder and the port.
+
+        On a busy machine the next one may be quicker. One that does not end writes its stacks.
+        """
+        process = self._ending.pop(number, None)
+        if process is not None:
+            try:
+                process.wait(SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGABRT)
+                raise
+
     def close(self) -> None:
+        self.running |= self._ending
         for process in self.running.values():
             process.kill()
             process.wait()

@@ -58,6 +58,13 @@ def test_a_condition_chooses_and_a_wrong_one_is_pointed_at(node: str) -> None:
     assert (both.code, "by tags, by sql or by code" in both.err) == (2, True)
 
 
+def test_a_group_may_pop(node: str) -> None:
+    fill(node, "read-popped", 20)
+    first = consume(node, "read-popped", "--group", "poppers", "--pop", "-c", "8", "--raw")
+    second = consume(node, "read-popped", "--group", "poppers", "--pop", "-c", "12", "--raw")
+    assert len({*first.lines, *second.lines}) == 20
+
+
 def test_a_group_goes_on_where_it_stopped(node: str) -> None:
     fill(node, "read-group", 30)
     first = consume(node, "read-group", "--group", "readers", "--count", "12", "--raw")
@@ -88,6 +95,7 @@ def test_json_has_all_that_is_known(node: str) -> None:
         (("t", "--from", "yesterday"), 2, "a time is first, last, like"),
         (("t", "--tags", "||"), 1, "'||' names no tag"),
         (("t", "--group", "g", "--end"), 2, "--end cannot be used with --group"),
+        (("t", "--pop"), 2, "--pop needs --group"),
     ],
 )
 def test_what_cannot_be_consumed_is_one_line(

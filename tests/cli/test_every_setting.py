@@ -19,8 +19,8 @@ EVERY = LOADED + IN_PROGRAMS
 #: What a number counts, where its name says it without a unit.
 COUNTED = re.compile(
     r"_(ms|bytes|hours|seconds|percent|max|port|level|batch|workers|slots|entries|queues|pages)$"
-    r"|^(ms|port|id|permission|election_priority|retries|concurrency|processes|copies|copies_min)$"
-    r"|_bytes_|_count_|_seconds_|_checks_|_hours_"
+    r"|^(ms|port|id|permission|election_priority|retries|concurrency|processes|copies|copies_min|producer_pause_factor)$"
+    r"|_bytes_|_ms_min|_count_|_seconds_|_checks_|_hours_"
 )
 
 

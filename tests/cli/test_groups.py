@@ -177,3 +177,12 @@ def test_a_group_is_deleted(node: str) -> None:
     assert group(node, "delete", "leaving").code == 1
     assert group(node, "delete", "leaving", "--yes").out == "leaving: deleted on broker-a\n"
     assert "leaving" not in group(node, "list").lines
+
+
+def test_a_groups_mode_is_set_and_shown(node: str, topic: str) -> None:
+    assert group(node, "mode", topic, "cg").out == f"{topic} for cg: default on broker-a\n"
+    assert group(node, "mode", topic, "cg", "pop").out == f"{topic} for cg: POP on broker-a\n"
+    assert group(node, "mode", topic, "cg").out == f"{topic} for cg: POP on broker-a\n"
+    assert group(node, "mode", topic, "cg", "PULL").code == 0
+    assert group(node, "mode", "no-such-topic", "cg", "POP").code == 1
+    assert group(node, "mode", topic, "cg", "PUSH").code == 2

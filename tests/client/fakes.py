@@ -115,6 +115,8 @@ class FakeBroker:
         self.heartbeats: list[HeartbeatBody] = []
         self.asked: list[Command] = []
         self.refuse: Refusal = lambda command, peer: None
+        #: Answers to further requests, by code.
+        self.more: dict[int, Callable[[Command, Peer], Any]] = {}
         #: By topic and number, who has the lease and until when.
         self.leases: dict[tuple[str, int], tuple[str, float]] = {}
         #: Further brokers that routes name: name to address.
@@ -211,6 +213,7 @@ class FakeBroker:
             SearchOffset.code: self._search,
             LockQueues.code: self._lock,
             UnlockQueues.code: self._unlock,
+            **self.more,
         }
         return answers[command.code](command, peer)
 

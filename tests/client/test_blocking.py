@@ -19,6 +19,7 @@ from sprocket.client import lite_pull_consumer as lite
 from sprocket.client import producer
 from sprocket.client import pull_consumer as manual
 from sprocket.client import push_consumer as plain_consumer
+from sprocket.client import simple_consumer as simple
 from sprocket.client import transactional_producer as transactional
 from sprocket.client.base.subscription import Later
 from sprocket.client.blocking import (
@@ -26,12 +27,17 @@ from sprocket.client.blocking import (
     Producer,
     PullConsumer,
     PushConsumer,
+    SimpleConsumer,
     TransactionalProducer,
 )
 from sprocket.client.config import ProducerConfig
 from sprocket.message.message import Message, StoredMessage
+from sprocket.message.record import decode
+from sprocket.protocol.command import Reply
+from sprocket.protocol.requests.pop import AckMessages, PopMessage, PopReply
 from sprocket.protocol.requests.send import SendBack
 from tests.client.fakes import FakeBroker, queue_of
+from tests.client.test_simple_consumer import popped
 from tests.support import LONGEST
 
 pytestmark = pytest.mark.process
@@ -124,6 +130,26 @@ def test_a_batch_listener_and_iteration_work_too(broker: FakeBroker) -> None:
             if len(bodies) == 3:
                 break
     assert bodies == [b"0", b"1", b"2"]
+
+
+def test_threads_receive_and_acknowledge(broker: FakeBroker) -> None:
+    with Producer("senders", nameservers=broker.address) as sender:
+        for number in range(3):
+            sender.send(Message("orders", b"%d" % number))
+    stored = [decode(record, 0, broker.name) for record in broker.queue("orders").records]
+    replies = [popped(broker, *stored)]
+    empty = PopReply(pop_time=0, invisible_time=0, revive_qid=0, rest_num=0)
+    broker.more[PopMessage.code] = lambda c, p: replies.pop() if replies else Reply(empty, code=210)
+    broker.more[AckMessages.code] = lambda c, p: Reply()
+    with SimpleConsumer("workers", nameservers=broker.address, start="first") as consumer:
+        consumer.subscribe("orders")
+        messages = consumer.receive(8, invisible_ms=30_000)
+        assert [message.body for message in messages] == [b"0", b"1", b"2"]
+        consumer.ack(messages)
+        assert consumer.receive(wait_ms=10) == []
+        assert consumer.statistics().topics["orders"].consumed == 3
+        assert consumer.client_id is not None
+    assert broker.count(AckMessages) == 1
 
 
 def test_a_listener_on_the_loop_may_not_wait_for_the_loop(broker: FakeBroker) -> None:
@@ -281,6 +307,7 @@ def test_who_never_closes_ends_in_order_and_nothing_fails_for_it(
         (PullConsumer, manual.PullConsumer),
         (PushConsumer, plain_consumer.PushConsumer),
         (LitePullConsumer, lite.LitePullConsumer),
+        (SimpleConsumer, simple.SimpleConsumer),
     ],
 )
 def test_every_method_has_its_blocking_twin_with_the_same_signature(

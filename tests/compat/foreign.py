@@ -79,6 +79,12 @@ class Task:
         assert self._process.poll() is None, self.end()
         return {"ready": True} in self.told
 
+    def say(self, line: str) -> None:
+        """Give it a line of input."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n".encode())
+        self._process.stdin.flush()
+
     def end(self) -> list[Json]:
         """Have it end, and return what it told."""
         assert self._process.stdin is not None

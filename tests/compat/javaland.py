@@ -382,7 +382,7 @@ class JavaServer(JavaProcess):
 
     def _spawn(self, log: IO[bytes]) -> subprocess.Popen[bytes]:
         """Start the server, tied to this process, with all its output in the log."""
-        lines = (f"{key}={_setting(value)}\n" for key, value in self.settings.items())
+        lines = (f"{key}={setting(value)}\n" for key, value in self.settings.items())
         self.config.write_text("".join(lines))
         # Making a key pair at start-up would take longer than everything else together.
         options = ["-Dtls.server.mode=disabled", *self._jvm]
@@ -402,7 +402,7 @@ class JavaServer(JavaProcess):
 
     def _is_ready(self, said_before: int) -> bool:
         """Whether the server has said so and accepts connections."""
-        return b"boot success" in self._said(said_before) and _answers(self.address)
+        return b"boot success" in self._said(said_before) and answers(self.address)
 
     def _said(self, said_before: int) -> bytes:
         """Return what the running server has written so far."""
@@ -509,10 +509,11 @@ class JavaBroker(JavaServer):
         At its start the broker leaves out name servers that it has no connection to yet, and tries
         again only after ten seconds; setting its permission makes it register at once.
         """
-        if not super()._is_ready(said_before):
-            return False
-        said = self._said(said_before)
-        expected = (address for address in self.name_servers if _answers(address))
+        return super()._is_ready(said_before) and self.is_registered(self._said(said_before))
+
+    def is_registered(self, said: bytes) -> bool:
+        """Whether it has said so of every running name server; if not, it is asked to."""
+        expected = (address for address in self.name_servers if answers(address))
         if all(f"completed. TargetHost={address}".encode() in said for address in expected):
             return True
         time.sleep(0.2)
@@ -740,6 +741,13 @@ class JavaDriver(JavaProcess):
 def _java(
     module: str, home: Path, options: Sequence[str], logging: str = "logging.xml"
 ) -> list[str]:
+    """Return the start of a command line for a module: virtual machine, options, class path."""
+    return java_command(home, options, _classpath(module), logging)
+
+
+def java_command(
+    home: Path, options: Sequence[str], classpath: str, logging: str = "logging.xml"
+) -> list[str]:
     """Return the start of a command line: virtual machine, options, class path."""
     return [
         *("java", *_CHEAP),
@@ -748,15 +756,19 @@ def _java(
         f"-Drocketmq.client.localOffsetStoreDir={home / 'offsets'}",
         f"-Drmq.logback.configurationFile={_JAVA_FOLDER / logging}",
         *options,
-        *("-cp", _classpath(module)),
+        *("-cp", classpath),
     ]
 
 
 def _classpath(module: str) -> str:
     """Return the libraries of a module, behind the compiled driver."""
-    classes = f"client-{SERVER_VERSION}" if module == "server" else module
     libraries = (_TARGET / module / "classpath").read_text().strip()
-    return f"{_TARGET / classes / 'classes'}{os.pathsep}{libraries}"
+    return launched(libraries, SERVER_VERSION if module == "server" else module[len("client-") :])
+
+
+def launched(libraries: str, version: str = SERVER_VERSION) -> str:
+    """Put the compiled driver, which has the launcher, before a class path."""
+    return f"{_TARGET / f'client-{version}' / 'classes'}{os.pathsep}{libraries}"
 
 
 def _libraries_exist() -> bool:
@@ -808,7 +820,7 @@ def _read(path: Path) -> str | None:
     return path.read_text() if path.exists() else None
 
 
-def _answers(address: str) -> bool:
+def answers(address: str) -> bool:
     """Whether something accepts connections at an address."""
     host, _, port = address.rpartition(":")
     with socket.socket() as probe:
@@ -831,7 +843,7 @@ def _addresses(namesrv: str | Sequence[str]) -> str:
     return namesrv if isinstance(namesrv, str) else ";".join(namesrv)
 
 
-def _setting(value: object) -> str:
+def setting(value: object) -> str:
     """Write a value the way Java's configuration files have it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 

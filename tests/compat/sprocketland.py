@@ -101,7 +101,12 @@ class SprocketNode(SprocketProcess):
     """A name server and a broker in one process."""
 
     def __init__(
-        self, work: Path, *, store: Path | None = None, settings: Settings | None = None
+        self,
+        work: Path,
+        *,
+        store: Path | None = None,
+        settings: Settings | None = None,
+        grpc: bool = False,
     ) -> None:
         """Describe a node that keeps its files in ``store``; ``settings`` are ``part.name``s."""
         super().__init__("sprocket-node", work)
@@ -111,12 +116,16 @@ class SprocketNode(SprocketProcess):
         self.port = free_broker_port()
         self.names = f"{HOST}:{self.name_server_port}"
         self.address = f"{HOST}:{self.port}"
+        #: Where clients of gRPC connect, if they may.
+        self.endpoint = f"{HOST}:{free_port()}" if grpc else None
 
     @property
     def command(self) -> list[str]:
         """Words of the command line behind ``sprocket``."""
+        port = ["--grpc-port", self.endpoint.rpartition(":")[2]] if self.endpoint else []
         return [
             "standalone",
+            *port,
             *("--store", str(self.store)),
             *("--nameserver-port", str(self.name_server_port)),
             *("--broker-port", str(self.port)),
@@ -170,6 +179,24 @@ class SprocketBroker(SprocketProcess):
             *("--port", str(self.port)),
             *_set(self.settings),
         ]
+
+
+class SprocketProxy(SprocketProcess):
+    """A proxy of gRPC in front of the brokers of a name server."""
+
+    def __init__(self, work: Path, names: str, *, settings: Settings | None = None) -> None:
+        """Describe one; ``settings`` are ``part.name``s."""
+        super().__init__("sprocket-proxy", work)
+        self.names = names
+        self.settings = settings or {}
+        self.port = free_port()
+        self.endpoint = f"{HOST}:{self.port}"
+
+    @property
+    def command(self) -> list[str]:
+        """Words of the command line behind ``sprocket``."""
+        where = ["--nameserver", self.names, "--port", str(self.port)]
+        return ["proxy", *where, *_set(self.settings)]
 
 
 def _set(settings: Settings) -> list[str]:

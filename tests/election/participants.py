@@ -15,7 +15,8 @@ from sprocket.election.leased_keys import LeasedKeys
 from sprocket.testing.cluster import Machine
 from sprocket.testing.disk import MemoryDisk
 from sprocket.testing.entropy import SeededEntropy
-from sprocket.testing.leased_keys import KeyServers, KeyState
+from sprocket.testing.key_state import KeyState
+from sprocket.testing.leased_keys import KeyServers
 from sprocket.testing.network import Fates, Network
 
 T = TypeVar("T")

@@ -14,7 +14,8 @@ from sprocket.election.key_elector import KeyElector
 from sprocket.election.leased_keys import Put, Transacted
 from sprocket.testing.disk import MemoryDisk
 from sprocket.testing.entropy import SeededEntropy
-from sprocket.testing.leased_keys import KeyServers, KeyState, SimulatedKeys
+from sprocket.testing.key_state import KeyState
+from sprocket.testing.leased_keys import KeyServers, SimulatedKeys
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Fates, Network
 from sprocket.testing.process import SimulatedProcess

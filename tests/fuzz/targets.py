@@ -34,6 +34,11 @@ from sprocket.protocol.connection import Connection
 from sprocket.protocol.frame import encode_reply
 from sprocket.protocol.requests.send import SendMessage
 from sprocket.protocol.requests.table import REQUESTS
+from sprocket.proxy.http2 import frames as wire
+from sprocket.proxy.http2.call_form import call_form
+from sprocket.proxy.http2.field_decoder import FieldDecoder
+from sprocket.proxy.http2.messages_in import MessageReader
+from sprocket.proxy.http2.status import GrpcError
 from sprocket.store.config import StoreConfig
 from sprocket.store.state.checkpoint import marks_in
 from sprocket.store.state.snapshot import Snapshot
@@ -41,6 +46,8 @@ from sprocket.store.store import Store
 from sprocket.store.views.tag_codes import TAGS_ONLY
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import MemoryDisk
+from tests.proxy.http2 import kit
+from tests.proxy.http2.kit import HELLO, Recorder, block, headers_frame, request_headers
 
 Target = Callable[[bytes], None]
 
@@ -49,6 +56,8 @@ _ROOT = "/store"
 _HOST = hosts.pack("127.0.0.1:10911")
 _SMALL = StoreConfig(log_file_bytes=4096, queue_file_bytes=160, index_slots=8, index_entries=32)
 _BODY_BYTES_MAX = 1 << 20
+_GRPC_BYTES_MAX = 1 << 14
+_GRPC_HEADERS_BYTES_MAX = 1 << 14
 
 
 def frames(data: bytes) -> None:
@@ -232,6 +241,40 @@ def _files(disk: MemoryDisk, folder: str = _ROOT) -> list[str]:
     return found
 
 
+def grpc_connections(data: bytes) -> None:
+    """A client's bytes at a gRPC server, after a good beginning or from the start.
+
+    However they are cut, the same replies come.
+    """
+    data = data[:_GRPC_BYTES_MAX]
+    for begin in (b"", HELLO):
+        whole, cut = Recorder(), Recorder()
+        assert whole.feed(begin + data) == cut.feed(begin + data, 7)
+        assert whole.seen == cut.seen
+        assert whole.http.fault == cut.http.fault
+
+
+def grpc_headers(data: bytes) -> None:
+    """Header blocks, one after the other: what they say of a request and of its call."""
+    decoder = FieldDecoder(_GRPC_HEADERS_BYTES_MAX)
+    with contextlib.suppress(ProtocolError):
+        for block in data.split(b"\n"):
+            headers = decoder.decode(block)
+            if headers is not None and headers.fault is None:
+                call_form(headers, {})
+
+
+def grpc_messages(data: bytes) -> None:
+    """The messages of a request, packed or not."""
+    reader, cut = (MessageReader("gzip", _BODY_BYTES_MAX) for _ in range(2))
+    with contextlib.suppress(GrpcError):
+        found = reader.receive(data)
+        pieces = [each for at in range(len(data)) for each in cut.receive(data[at : at + 1])]
+        assert found == pieces
+        for each in found:
+            reader.content(each)
+
+
 def _run(coroutine: Coroutine[Any, Any, None]) -> None:
     asyncio.run(coroutine)
 
@@ -248,6 +291,9 @@ TARGETS: dict[str, Target] = {
         filters,
         states,
         stores,
+        grpc_connections,
+        grpc_headers,
+        grpc_messages,
     )
 }
 
@@ -268,6 +314,14 @@ def _frames() -> list[bytes]:
                 kind = row.get("code"), row["dir"], row.get("serialize")
                 found.setdefault(kind, bytes.fromhex(row["hex"]))
     return list(found.values())
+
+
+def _grpc() -> list[bytes]:
+    """Calls, and frames of each kind."""
+    whole = headers_frame(1) + wire.frame(wire.DATA, 1, 1, kit.message(b"hello"))
+    packed = headers_frame(3, flags=0) + wire.frame(wire.CONTINUATION, 4, 3, b"")
+    others = [wire.frame(kind, 0, 1, bytes(8)) for kind in range(10)]
+    return [whole, packed, *others, wire.settings_frame({4: 10, 5: 20_000}), whole + packed]
 
 
 def _log() -> list[bytes]:
@@ -298,5 +352,8 @@ _SEEDS: dict[str, Callable[[], list[bytes]]] = {
     "small_texts": lambda: _TEXTS,
     "filters": lambda: _EXPRESSIONS,
     "states": lambda: _STATES,
+    "grpc_connections": _grpc,
+    "grpc_headers": lambda: [block(request_headers(grpc_timeout="3S")), b"\x82\n\xbe\n\x3f\x00"],
+    "grpc_messages": lambda: [kit.message(b"x"), kit.message(gzip.compress(b"y"), 1)],
     "stores": lambda: [bytes([n, 0, n % 128]) + b"\xff" * 4 for n in range(256)],
 }

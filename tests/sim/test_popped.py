@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from sprocket.broker.members.copied_tables import CopiedTables
 from sprocket.broker.pop.journal import PopJournal
+from sprocket.broker.pop.replay import PopReplay
 from sprocket.broker.pop.revival import Revival
 from sprocket.broker.pop.revive_window import ReviveWindow
 from sprocket.broker.tables.pop_orders import OrderTable
@@ -31,10 +33,10 @@ def test_what_was_done_behind_a_message_hides_none_before_it() -> None:
 
 
 def starts_without_the_log(patch: pytest.MonkeyPatch) -> None:
-    async def nothing(self: PopJournal, topic: str, number: int, offset: int) -> None:
+    async def nothing(self: PopReplay, *place: object) -> None:
         return None
 
-    patch.setattr(PopJournal, "_apply_from", nothing)
+    patch.setattr(PopReplay, "_apply_from", nothing)
 
 
 def forgets_acknowledgements(patch: pytest.MonkeyPatch) -> None:
@@ -67,12 +69,19 @@ def forgets_what_is_done_in_order(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OrderTable, "done_offsets", lambda self, *place: frozenset())
 
 
+def tells_slaves_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(CopiedTables, "_apply_popped", lambda self, state: None)
+
+
 @pytest.mark.parametrize(
     ("plant", "name", "told"),
     [
         (starts_without_the_log, "pops-kills", "came again|came .* early"),
         (forgets_acknowledgements, "pops", "was acknowledged and came again"),
         (forgets_what_it_gave_back, "pops-kills", "came again|came .* early"),
+        (starts_without_the_log, "pops-order", "came again|came .* early|was in flight"),
+        (starts_without_the_log, "pops-failover", "came again|came .* early"),
+        (tells_slaves_nothing, "pops-order-failover", "came again|came .* early|was in flight"),
         (gives_nothing_back, "pops", "was stored and never done"),
         (gives_back_early, "pops", "came again|came .* early"),
         (locks_no_queue, "pops-order", "was in flight|came .* early"),

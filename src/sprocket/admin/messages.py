@@ -147,7 +147,7 @@ async def _ask_all(caller: Caller, question: QueryMessage) -> list[StoredMessage
     replies = await caller.ask_each(masters, question, absent=(QueryNotFound,))
     opening = Opening(keeps_rest=True)
     found = {
-        (broker, message.log_offset): message
+        (broker, message.log_offset, message.queue_offset): message
         for broker, reply in replies.items()
         for message in record.scan(reply.body, broker, opening=opening)
     }

@@ -75,7 +75,7 @@ async def _queue(
             raise
         opening = Opening()
         for message in scan(reply.body, queue.broker, opening=opening):
-            if message.queue_offset < queue.max_offset:
+            if offset <= message.queue_offset < queue.max_offset:
                 yield message
         after = opening.stopped_at or reply.read(PullReply).next_begin_offset
         offset = max(after, offset + 1)

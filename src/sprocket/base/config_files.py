@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 
 from sprocket.base.config import Declared, part_of, settings_of
 from sprocket.base.decoding import undecoded
+from sprocket.base.json_files import as_properties, is_json
 from sprocket.base.loaded_config import LoadedConfig
 from sprocket.base.rocketmq_files import take_properties
 from sprocket.base.rocketmq_settings import rocketmq_settings
 from sprocket.base.suggestions import nearest, shown
 
 #: Tables that a file may have even if the command that reads it does not use them.
-ALL_PARTS = ("broker", "client", "nameserver", "store", "tls")
+ALL_PARTS = ("broker", "client", "nameserver", "proxy", "store", "tls")
 
 #: Variables that Kubernetes sets in every container for a service called `sprocket…`.
 _OF_KUBERNETES = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP)(_\w+)?)?)")
@@ -69,11 +70,22 @@ def load(
         if is_toml(file):
             _take_toml(loaded, file)
         else:
-            take_properties(loaded, file.name, file.text)
+            _take_rocketmqs(loaded, file)
     _take_environment(loaded, environment or {}, variables)
     _take_overrides(loaded, overrides or {})
     loaded.make()
     return loaded
+
+
+def _take_rocketmqs(loaded: LoadedConfig, file: ConfigFile) -> None:
+    text = file.text
+    if is_json(text):
+        try:
+            text = as_properties(text)
+        except ValueError as error:
+            loaded.faults.append(f"{file.name}: {error}")
+            return
+    take_properties(loaded, file.name, text)
 
 
 def variables_of(kinds: Iterable[type]) -> set[str]:
@@ -83,6 +95,8 @@ def variables_of(kinds: Iterable[type]) -> set[str]:
 
 def is_toml(file: ConfigFile) -> bool:
     """Whether a file is TOML; otherwise it is one of RocketMQ's."""
+    if is_json(file.text):
+        return False
     if file.name.endswith(".toml"):
         return True
     if file.name.endswith(".properties"):

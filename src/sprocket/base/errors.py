@@ -9,6 +9,8 @@
     ├── ProtocolError
     │   ├── LocalProtocolError    we were about to break the wire format
     │   └── RemoteProtocolError   the peer broke it
+    │       ├── ConnectionFault   so that the connection ends (proxy.http2.faults)
+    │       └── StreamFault       so that one stream ends (proxy.http2.faults)
     ├── TransportError        no server replied
     │   ├── ConnectFailed     no connection could be made
     │   ├── ConnectionLost    it broke before the reply arrived
@@ -36,8 +38,10 @@
     ├── ElectorUnavailable    nobody says who leads a group (election.elector)
     ├── LeaseGone             a key is to be bound to a lease that ended (election.leased_keys)
     ├── LogsDiffer            a copy has what its master has not (replication.slave_forms)
+    ├── GrpcError             ends a call with a status (proxy.http2.status)
     ├── ProcessLost           a filter's process ended (filterserver.process)
     ├── NotConfined           a filter's process cannot be shut in (filterserver.process)
+    ├── CallRefused           a proxy refuses a call (proxy.messages.statuses)
     ├── ReadFailed            Spark: messages to read are gone (spark.options.loss)
     ├── WriteFailed           Spark: messages could not be written (spark.writing.send)
     ├── StreamFailed          Spark: a streaming query failed (spark.pipelines.parts.streams)
@@ -52,6 +56,7 @@ route should be fetched again first. Retry loops read these two and contain no l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -284,6 +289,25 @@ class InvalidParameter(ReplyError):
     """Code 29: a field of the request is missing or out of bounds."""
 
     code = 29
+
+
+class HandleExpired(ReplyError):
+    """Code 208: the handle of a popped message does not count any more.
+
+    The message became visible again before it was acknowledged, or the group was reset: it comes
+    again, or somebody else has it.
+
+    Attributes:
+        messages: those that it is about, of several that were acknowledged together.
+    """
+
+    code = 208
+
+    def __init__(
+        self, remark: str = "", code: int | None = None, messages: Sequence[object] = ()
+    ) -> None:
+        super().__init__(remark, code)
+        self.messages = tuple(messages)
 
 
 class ConsumerOffline(ReplyError):

@@ -90,7 +90,7 @@ class Broker:
         self._root = root
         self._world = Ports(disk, clock, entropy, memory_bytes)
         self._server = Server(
-            self._answer_all,
+            self.answer_first,
             host=config.host,
             port=config.port,
             limits=_limits(config),
@@ -191,7 +191,7 @@ class Broker:
 
     def _vip_listener(self, strangers: Callable[[], int]) -> VipListener:
         return VipListener(
-            self._answer_all,
+            self.answer_first,
             host=self._settings.config.host,
             port=self._server.port,
             limits=_limits(self._settings.config),
@@ -229,7 +229,10 @@ class Broker:
 
     # A client that sent to a new topic asks a name server for its route next. So replies to
     # requests that changed topics wait until the name servers know; all others go out at once.
-    def _answer_all(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:
+    def answer_first(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:
+        """Answers the first of some requests that came together: those of a connection, or those
+        of a part of the same process.
+        """
         inside = self._inside
         if inside is None or (dispatch := inside.dispatch) is None:
             error = ServiceNotAvailable("the broker is starting, or changes its role")

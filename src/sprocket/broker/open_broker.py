@@ -271,8 +271,11 @@ class OpenBroker:
         parts = self.parts
         for file in parts.files:
             file.load()
+        parts.pop.opened()
         is_slave = parts.replication.is_slave
-        if lost := parts.tables.topics.add_missing(self.store.queues(), is_copy=is_slave):
+        stored = self.store.queues()
+        has_batches = self.store.batches.has
+        if lost := parts.tables.topics.add_missing(stored, is_copy=is_slave, is_batch=has_batches):
             logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
         if not is_slave:
             self._prepare_delivery()

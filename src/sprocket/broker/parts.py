@@ -31,7 +31,7 @@ from sprocket.broker.sending.transactions import (
 )
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.access import ReadAccess
-from sprocket.broker.tables.changes import FILTERS, GROUPS, TOPICS
+from sprocket.broker.tables.changes import FILTERS, GROUPS, MODES, TOPICS
 from sprocket.broker.tables.files import StateFiles
 from sprocket.broker.tables.tables import Tables
 from sprocket.delay.levels.deliver import LevelDelivery
@@ -42,6 +42,7 @@ from sprocket.delay.timers.timed_delivery import TimedDelivery
 from sprocket.delay.timers.timers import Timers
 from sprocket.filterserver.uploads import Key, key_text
 from sprocket.message.ids import UniqueIds
+from sprocket.message.topic_attributes import has_batch_queues
 from sprocket.protocol.bodies import TimerState
 from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store
@@ -139,7 +140,9 @@ class BrokerParts:
         count = self._store.replica.queue_count
         if count != self._queue_count:
             self._queue_count = count
-            if self.tables.topics.add_missing(self._store.queues(), is_copy=True):
+            if self.tables.topics.add_missing(
+                self._store.queues(), is_copy=True, is_batch=self._store.batches.has
+            ):
                 self.state_copy.copy_soon()
 
     def strange_slaves(self) -> int:
@@ -191,8 +194,7 @@ class BrokerParts:
             on_topic=self._topic_changed,
             on_group=self._group_changed,
             on_filters=self._filters_changed,
-            on_pop_order=lambda: self.files.pop_orders.changed(),
-            on_mode=lambda: self.files.request_modes.changed(),
+            on_mode=self._mode_changed,
             journal=self.followers.journal,
         )
 
@@ -203,7 +205,7 @@ class BrokerParts:
         return PopParts(
             store, self.tables, self.ingress, self.acknowledgement, timers=self.timers,
             settings=settings, clock=world.clock, entropy=world.entropy, host=host,
-            orders_saved=self.files.pop_orders.written,
+            save_orders=self.files.order_rounds.save_at_once,
         )  # fmt: skip
 
     def _timers(
@@ -338,6 +340,9 @@ class BrokerParts:
         )
 
     def _topic_changed(self, name: str) -> None:
+        topic = self.tables.topics.get(name)
+        is_batch = topic is not None and has_batch_queues(topic.attributes)
+        self._store.batches.set_kind(name, is_batch=is_batch)
         self.files.topics.changed()
         self.registration.changed(name)
         self.followers.journal.record(TOPICS, name)
@@ -345,6 +350,10 @@ class BrokerParts:
     def _group_changed(self, name: str) -> None:
         self.files.groups.changed()
         self.followers.journal.record(GROUPS, name)
+
+    def _mode_changed(self, topic: str) -> None:
+        self.files.request_modes.changed()
+        self.followers.journal.record(MODES, topic)
 
     def _filters_changed(self, key: Key) -> None:
         self.files.filters.changed()

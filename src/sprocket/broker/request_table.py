@@ -137,7 +137,7 @@ class RequestTable:
                 clock=self._clock,
             ).endpoints(),
         }
-        return endpoints, sends.runs()
+        return endpoints, {**sends.runs(), **parts.pop.runs()}
 
     def _consumers(self) -> Endpoints:
         """Endpoints for heartbeats, filters, consumer offsets and queue locks."""
@@ -158,7 +158,9 @@ class RequestTable:
         return {
             **parts.membership.endpoints(),
             **modes.endpoints(),
-            **once_saved(modes.changes(), parts.files.request_modes, reports_failure=True),
+            **parts.followers.once_copied(
+                once_saved(modes.changes(), parts.files.request_modes, reports_failure=True)
+            ),
             **once_saved(tables.filters.endpoints(), parts.files.filters, reports_failure=True),
             **positions.endpoints(),
             **LockRequests(
@@ -178,20 +180,15 @@ class RequestTable:
         )
         save_offsets = parts.files.offset_rounds.save_at_once
         groups = GroupRequests(
-            tables.groups,
-            tables.clients,
-            offsets=tables.offsets,
-            locks=tables.locks,
-            volumes=tables.volumes,
-            address=self._address,
-            lock_file=parts.files.locks,
-            save_groups=parts.files.groups.written,
-            save_offsets=save_offsets,
-        )
-        offsets, clients, volumes = tables.offsets, tables.clients, tables.volumes
+            tables.groups, tables.clients,
+            offsets=tables.offsets, locks=tables.locks, volumes=tables.volumes,
+            address=self._address, lock_file=parts.files.locks,
+            save_groups=parts.files.groups.written, save_offsets=save_offsets,
+            on_cleaned=parts.pop.forget_group,
+        )  # fmt: skip
         topics = TopicRequests(
-            tables.topics, self._store, parts.pulls, parts.pop,
-            offsets=offsets, clients=clients, volumes=volumes, settings=self._settings,
+            tables.topics, self._store, parts.pulls, parts.pop, offsets=tables.offsets,
+            clients=tables.clients, volumes=tables.volumes, settings=self._settings,
             save_topics=parts.files.topics.written, save_offsets=save_offsets,
             on_removed=partial(parts.followers.journal.record, TOPICS),
         )  # fmt: skip

@@ -20,7 +20,7 @@ def ask(nameservers: str, timeout: float, question: Callable[[Caller], Awaitable
     """
     from sprocket.admin.caller import Caller
     from sprocket.cli import loading
-    from sprocket.client.config import nameserver_addresses
+    from sprocket.client.base.nameservers import nameserver_addresses
     from sprocket.remoting.pool import Pool
 
     addresses = nameserver_addresses(nameservers, {})

@@ -17,6 +17,7 @@ EXAMPLES = (
     "sprocket consume orders --code cheap.py --group gifts",
     "sprocket consume orders --from 15m --end",
     'sprocket consume orders --from "2030-01-31 08:00" --group billing',
+    "sprocket consume orders --group workers --pop",
 )
 
 Beginning = Annotated[
@@ -67,6 +68,12 @@ def consume(
             help="Consume as a member of this group and commit offsets. Without it, only read.",
         ),
     ] = None,
+    pop: Annotated[
+        bool,
+        typer.Option(
+            "--pop", help="With --group: pop messages one by one instead of owning queues."
+        ),
+    ] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Print only bodies, one a line.")] = False,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
@@ -79,6 +86,8 @@ def consume(
     chosen = consuming.chosen_by(tags, sql, code)
     if group is not None and to_end:
         raise UsageError("--end cannot be used with --group")
+    if pop and group is None:
+        raise UsageError("--pop needs --group: a message is popped for a group")
     show = consuming.show_raw if raw else consuming.show_json if as_json else consuming.show_line
     start = start_at(beginning, int(time.time() * 1000))
     printer = consuming.MessagePrinter(show, count)
@@ -88,6 +97,7 @@ def consume(
         )
     else:
         main = consuming.join(
-            topic, start, chosen=chosen, group=group, nameservers=nameserver, printer=printer
-        )
+            topic, start, chosen=chosen, group=group, nameservers=nameserver, printer=printer,
+            mode="pop" if pop else "pull",
+        )  # fmt: skip
     raise typer.Exit(consuming.run(main))

@@ -20,6 +20,7 @@ from sprocket.base.errors import TransportError, UsageError
 from sprocket.cli import loading, render
 from sprocket.cli.times import moment
 from sprocket.client.config import ConsumerConfig, PullConfig
+from sprocket.client.popping.message_source import Mode
 from sprocket.client.pull_consumer import PullConsumer
 from sprocket.client.push_consumer import PushConsumer
 from sprocket.clientcore.replies import PullStatus
@@ -173,8 +174,12 @@ async def join(
     group: str,
     nameservers: str,
     printer: MessagePrinter,
+    mode: Mode = "pull",
 ) -> None:
     """Consumes as a member of a group. A message that was shown counts as consumed.
+
+    Args:
+        mode: as for `PushConsumer`.
 
     Raises:
         RouteNotFound: there is no such topic. Without this check a member would wait for ever if
@@ -183,7 +188,8 @@ async def join(
     config = ConsumerConfig(**loading.credentials())
     async with PullConsumer(READER, nameservers=nameservers, config=_reading()) as reader:
         await reader.queues(topic)
-    async with PushConsumer(group, nameservers=nameservers, config=config, start=start) as consumer:
+    consumer = PushConsumer(group, nameservers=nameservers, config=config, start=start, mode=mode)
+    async with consumer:
         consumer.subscribe(topic, **chosen)
         async with contextlib.aclosing(aiter(consumer)) as messages:
             while not printer.is_full:

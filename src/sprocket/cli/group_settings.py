@@ -1,10 +1,11 @@
-"""`sprocket group create`, `update`, `show`, `delete`: consumer groups and their settings.
+"""`sprocket group create`, `update`, `show`, `delete`, `mode`: consumer groups and their settings.
 
 These commands are added to `app` of `groups`.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +23,7 @@ from sprocket.cli.options import (
     Json,
     NameServers,
     Timeout,
+    Topic,
     Yes,
     command,
     confirm,
@@ -215,3 +217,62 @@ def delete(
             f"no broker knew a consumer group {group}; anything left of it is deleted"
         )
     typer.echo(f"{group}: deleted on {', '.join(knew)}")
+
+
+class RequestModeName(StrEnum):
+    """What the brokers tell members that let them decide."""
+
+    PULL = "PULL"
+    POP = "POP"
+
+
+@command(
+    app,
+    "mode",
+    "sprocket group mode orders billing",
+    "sprocket group mode orders billing POP",
+    "sprocket group mode orders billing POP --shared 2 --broker broker-a",
+)
+def mode(
+    topic: Topic,
+    group: Group,
+    wanted: Annotated[
+        RequestModeName | None,
+        typer.Argument(
+            metavar="[PULL|POP]",
+            case_sensitive=False,
+            help="What its members do from now on. Without it, the mode is shown.",
+        ),
+    ] = None,
+    shared: Annotated[
+        int,
+        typer.Option(
+            "--shared",
+            "-q",
+            min=0,
+            help="POP: of how many next members each member pops the queues too; 0: all members "
+            "pop all queues.",
+        ),
+    ] = 0,
+    cluster: Cluster = None,
+    broker: Broker = None,
+    nameserver: NameServers = NAMESERVER,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Sets whether a group pulls or pops a topic, for members that let the brokers decide.
+
+    These are consumers with `mode="broker"`, and Java's with `setClientRebalance(false)`.
+    """
+    from sprocket.admin import request_modes
+
+    async def question(caller: Caller) -> dict[str, str]:
+        if wanted is None:
+            found = await request_modes.modes(caller, topic, group)
+            return {name: "default" if each is None else each.mode for name, each in found.items()}
+        done = await request_modes.set_mode(
+            caller, topic, group, wanted.value, shared=shared, cluster=cluster, broker=broker
+        )
+        return dict.fromkeys(done, wanted.value)
+
+    for name, found in ask(nameserver, timeout, question).items():
+        typer.echo(f"{topic} for {group}: {found} on {name}")

@@ -26,10 +26,11 @@ def kinds() -> list[type]:
     from sprocket.broker.config import BrokerConfig
     from sprocket.client.config import ClientConfig
     from sprocket.nameserver.config import NameServerConfig
+    from sprocket.proxy.config import ProxyConfig
     from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.store.config import StoreConfig
 
-    return [BrokerConfig, StoreConfig, NameServerConfig, TlsConfig, ClientConfig]
+    return [BrokerConfig, StoreConfig, NameServerConfig, TlsConfig, ProxyConfig, ClientConfig]
 
 
 def read(path: Path) -> ConfigFile:

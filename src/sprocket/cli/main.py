@@ -23,6 +23,7 @@ from sprocket.cli import (
     members,
     messages,
     pipelines,
+    proxy,
     send,
     serve,
     store,
@@ -59,6 +60,7 @@ def _add(group: typer.Typer, name: str, *lines: str) -> None:
 command(app, "standalone", *serve.STANDALONE_EXAMPLES)(serve.standalone)
 command(app, "nameserver", *serve.NAMESERVER_EXAMPLES)(serve.nameserver)
 command(app, "broker", *serve.BROKER_EXAMPLES)(serve.broker)
+command(app, "proxy", *proxy.EXAMPLES)(proxy.proxy)
 command(app, "send", *send.EXAMPLES)(send.send)
 command(app, "consume", *consume.EXAMPLES)(consume.consume)
 _add(topics.app, "topic", "sprocket topic create orders", "sprocket topic status orders")

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, TypeVar
 
 import typer
 
+from sprocket.base.errors import UsageError
+from sprocket.base.loaded_config import DEFAULT
 from sprocket.cli import loading
 from sprocket.cli.options import ConfigFile, Host, Set
 
@@ -41,10 +43,41 @@ Port = Annotated[
     typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0 takes a free one."),
 ]
 
+NameServerPort = Annotated[
+    int | None,
+    typer.Option(
+        "--nameserver-port",
+        metavar="N",
+        min=0,
+        max=65535,
+        help="TCP port of the name server; 0 takes a free one.",
+    ),
+]
+BrokerPort = Annotated[
+    int | None,
+    typer.Option(
+        "--broker-port",
+        metavar="N",
+        min=0,
+        max=65535,
+        help="TCP port of the broker; 0 takes a free one.",
+    ),
+]
+GrpcPort = Annotated[
+    str | None,
+    typer.Option(
+        "--grpc-port",
+        metavar="N|off",
+        help="TCP port for clients of RocketMQ's gRPC service (8081); 0 takes a free one, off "
+        "leaves them out.",
+    ),
+]
+
 STANDALONE_EXAMPLES = (
     "sprocket standalone",
     "sprocket standalone --store /var/lib/sprocket --nameserver-port 9876 --broker-port 10911",
     "sprocket standalone --config broker.conf --host 0.0.0.0 --advertise 10.0.0.7",
+    "sprocket standalone --grpc-port off",
 )
 NAMESERVER_EXAMPLES = (
     "sprocket nameserver",
@@ -58,41 +91,25 @@ BROKER_EXAMPLES = (
 
 def standalone(
     store: Store = None,
-    nameserver_port: Annotated[
-        int | None,
-        typer.Option(
-            "--nameserver-port",
-            metavar="N",
-            min=0,
-            max=65535,
-            help="TCP port of the name server; 0 takes a free one.",
-        ),
-    ] = None,
-    broker_port: Annotated[
-        int | None,
-        typer.Option(
-            "--broker-port",
-            metavar="N",
-            min=0,
-            max=65535,
-            help="TCP port of the broker; 0 takes a free one.",
-        ),
-    ] = None,
+    nameserver_port: NameServerPort = None,
+    broker_port: BrokerPort = None,
+    grpc_port: GrpcPort = None,
     host: Host = None,
     advertise: Advertise = None,
     config: ConfigFile = None,
     given: Set = None,
     verbose: Verbose = False,
 ) -> None:
-    """Runs a name server and a broker in one process."""
+    """Runs a name server, a broker and a proxy for gRPC clients in one process."""
     from sprocket.broker.config import BrokerConfig
     from sprocket.nameserver.config import NameServerConfig
+    from sprocket.proxy.config import ProxyConfig
     from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.standalone import Standalone
     from sprocket.store.config import StoreConfig
 
     loaded = loading.of_servers(
-        (BrokerConfig, StoreConfig, NameServerConfig, TlsConfig),
+        (BrokerConfig, StoreConfig, NameServerConfig, TlsConfig, ProxyConfig),
         file=config,
         given=given,
         overrides={
@@ -102,20 +119,34 @@ def standalone(
             "nameserver.host": host,
             "broker.host": host,
             "broker.advertised_host": advertise,
+            "proxy.host": host,
+            **_grpc(grpc_port),
         },
     )
     node = Standalone(
         store=os.path.abspath(loaded.of(StoreConfig).path),
+        needs_grpc=loaded.origins["proxy.port"] != DEFAULT,
         configs=[loaded.of(kind) for kind in loaded.kinds],
     )
-    _serve(
+    serve_until_signal(
         node,
         lambda node: (
             f"sprocket is ready: name server {node.nameserver_address}, "
-            f"broker {node.broker_address}, store {node.store}"
+            f"broker {node.broker_address}, gRPC {node.grpc_address or 'off'}, store {node.store}"
         ),
         verbose=verbose,
     )
+
+
+def _grpc(port: str | None) -> dict[str, Any]:
+    """The settings that `--grpc-port` makes."""
+    if port is None:
+        return {}
+    if port.lower() == "off":
+        return {"proxy.enabled": False}
+    if not (port.isascii() and port.isdecimal()) or int(port[:6]) > 65535:
+        raise UsageError(f"--grpc-port takes a port, 0 or off, not {port!r}")
+    return {"proxy.enabled": True, "proxy.port": int(port)}
 
 
 def nameserver(
@@ -141,7 +172,7 @@ def nameserver(
         },
     )  # fmt: skip
     server = NameServer(loaded.of(NameServerConfig), tls=loaded.of(TlsConfig).whole())
-    _serve(
+    serve_until_signal(
         server, lambda server: f"sprocket name server is ready: {server.address}", verbose=verbose
     )
 
@@ -195,7 +226,7 @@ def broker(
     made = _broker(
         settings, replace(loaded.of(StoreConfig), path=path), loaded.of(TlsConfig).whole()
     )
-    _serve(
+    serve_until_signal(
         made,
         lambda made: f"sprocket broker is ready: {settings.name} at {made.address}, store {path}",
         verbose=verbose,
@@ -243,7 +274,7 @@ class Serving(Protocol):
 S = TypeVar("S", bound=Serving)
 
 
-def _serve(server: S, ready: Callable[[S], str], *, verbose: bool) -> None:
+def serve_until_signal(server: S, ready: Callable[[S], str], *, verbose: bool) -> None:
     """Runs a server until a signal. `ready` makes the line that is printed when it is ready."""
     import logging
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sprocket.base.config import Declared
 
 #: Parts whose settings may be in files and in the environment.
-_LOADED = frozenset({"broker", "store", "nameserver", "client"})
+_LOADED = frozenset({"broker", "store", "nameserver", "proxy", "client"})
 
 
 class Program(StrEnum):
@@ -26,6 +26,7 @@ class Program(StrEnum):
     BROKER = "broker"
     NAMESERVER = "nameserver"
     STANDALONE = "standalone"
+    PROXY = "proxy"
     COMMANDS = "commands"
 
 
@@ -109,11 +110,12 @@ def check(
 
 def _kinds_of(program: Program | None) -> list[type]:
     """The configuration classes that a program loads; all for None."""
-    broker, store, nameserver, tls, client = loading.kinds()
+    broker, store, nameserver, tls, proxy, client = loading.kinds()
     return {
         Program.BROKER: [broker, store, tls],
         Program.NAMESERVER: [nameserver, tls],
-        Program.STANDALONE: [broker, store, nameserver, tls],
+        Program.STANDALONE: [broker, store, nameserver, tls, proxy],
+        Program.PROXY: [proxy, tls],
         Program.COMMANDS: [client],
         None: loading.kinds(),
     }[program]

@@ -18,6 +18,7 @@ from sprocket.client import lite_pull_consumer as lite
 from sprocket.client import producer
 from sprocket.client import pull_consumer as manual
 from sprocket.client import push_consumer as consumer
+from sprocket.client import simple_consumer as simple
 from sprocket.client import transactional_producer as transactional
 from sprocket.client.base.background_loop import BlockingClient, on_the_loop, opened_by, waiting
 from sprocket.client.base.subscription import BatchListener, MessageListener
@@ -31,6 +32,7 @@ __all__ = [
     "Producer",
     "PullConsumer",
     "PushConsumer",
+    "SimpleConsumer",
     "TransactionalProducer",
 ]
 
@@ -290,3 +292,38 @@ class PullConsumer(BlockingClient[manual.PullConsumer]):
     min_offset = waiting(manual.PullConsumer.min_offset)
     max_offset = waiting(manual.PullConsumer.max_offset)
     offset_at = waiting(manual.PullConsumer.offset_at)
+
+
+class SimpleConsumer(BlockingClient[simple.SimpleConsumer]):
+    """Receives messages on request, and acknowledges each. `sprocket.SimpleConsumer` has the rest.
+
+    Example::
+
+        from sprocket.client.blocking import SimpleConsumer
+
+        with SimpleConsumer("billing", nameservers="127.0.0.1:9876") as consumer:
+            consumer.subscribe("orders", tags="paid")
+            while messages := consumer.receive(invisible_ms=30_000):
+                for message in messages:
+                    print(message.body)
+                consumer.ack(messages)
+    """
+
+    _survives_fork = False
+
+    @opened_by(simple.SimpleConsumer)
+    def __init__(self) -> None:
+        """Takes the arguments of the asynchronous client."""
+
+    subscribe = on_the_loop(simple.SimpleConsumer.subscribe)
+    unsubscribe = on_the_loop(simple.SimpleConsumer.unsubscribe)
+    receive = waiting(simple.SimpleConsumer.receive)
+    ack = waiting(simple.SimpleConsumer.ack)
+    change_invisible_time = waiting(simple.SimpleConsumer.change_invisible_time)
+    forward_to_dead_letters = waiting(simple.SimpleConsumer.forward_to_dead_letters)
+    statistics = on_the_loop(simple.SimpleConsumer.statistics)
+
+    @property
+    def client_id(self) -> str | None:
+        """The id by which brokers and other members know it; None before the start."""
+        return self._here.client_id

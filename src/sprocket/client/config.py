@@ -5,22 +5,19 @@ Sizes are in bytes, times in milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sprocket.base import setting_forms as forms
 from sprocket.base.config import Conflict, check_values, setting
 from sprocket.base.errors import ConfigError
 from sprocket.client.assign import Strategy, average, strategy_of
 from sprocket.clientcore.envelope import JAVA_PACKING, NEW_TOPIC_QUEUES
+from sprocket.message.pop_handle import POP_COUNT_MAX
 from sprocket.protocol.signing import Signer
 from sprocket.remoting.tls.settings import TlsClientConfig
 
 _KIB = 1024
 _MIB = 1024 * 1024
-
-#: Environment variables with the name servers, if none are given; the first that is set is used.
-NAMESERVER_VARIABLES = ("SPROCKET_NAMESERVERS", "NAMESRV_ADDR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +297,28 @@ class ConsumerConfig(FetchConfig):
         "Whether the start fails if members that are in the group now have other subscriptions. "
         "Brokers keep one subscription for each group and topic, the newest.",
     )
+    invisible_ms: int = setting(
+        60_000,
+        "Pops: for how long messages that were popped are invisible to the rest of the group. It "
+        "is renewed while they wait here or a listener has them; what a member that dies had comes "
+        "again after this time.",
+        rocketmq="popInvisibleTime",
+        minimum=2_000,
+    )
+    pop_batch: int = setting(
+        POP_COUNT_MAX,
+        "Pops: messages that one pop requests.",
+        rocketmq="popBatchNums",
+        minimum=1,
+        maximum=POP_COUNT_MAX,
+    )
+    pop_unfinished_max: int = setting(
+        96,
+        "Pops: unfinished messages of one topic at one broker at which popping stops.",
+        rocketmq="popThresholdForQueue",
+        minimum=1,
+        maximum=10_000,
+    )
     drain_ms: int = setting(
         10_000, "How long closing waits for listener calls that are running.", minimum=0
     )
@@ -353,37 +372,3 @@ def _check_hold(hold_ms: int, pull_timeout_ms: int) -> None:
     """Raises ConfigError if a pull would time out while the broker may still hold it."""
     if pull_timeout_ms <= hold_ms:
         raise ConfigError(f"pull_timeout_ms ({pull_timeout_ms}) must be above hold_ms ({hold_ms})")
-
-
-def nameserver_addresses(
-    given: str | Iterable[str] | None, environment: Mapping[str, str]
-) -> tuple[str, ...]:
-    """Returns the name servers as a sorted tuple of `host:port`.
-
-    Args:
-        given: one `host:port`, or several, separated by `;` or `,` or as a list. None: those of the
-            environment.
-        environment: the variables; see `NAMESERVER_VARIABLES`.
-
-    Raises:
-        ConfigError: there is no name server, or an address is not `host:port`.
-    """
-    found = given
-    if found is None:
-        found = next((environment[v] for v in NAMESERVER_VARIABLES if environment.get(v)), "")
-    pieces = [found] if isinstance(found, str) else found
-    pieces = list(pieces) if isinstance(pieces, Iterable) else [pieces]
-    if not all(isinstance(each, str) for each in pieces):
-        raise ConfigError(
-            f"name servers are host:port in a string, or a list of such strings, not {found!r}"
-        )
-    texts = {text.strip() for piece in pieces for text in piece.replace(";", ",").split(",")}
-    addresses = tuple(sorted(texts - {""}))
-    if not addresses:
-        raise ConfigError(
-            f"no name server is given, and none is set in {' or '.join(NAMESERVER_VARIABLES)}"
-        )
-    for address in addresses:
-        if complaint := forms.address(address):
-            raise ConfigError(f"a name server {complaint}")
-    return addresses

@@ -20,9 +20,10 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.base import arguments
 from sprocket.client.base.lifecycle import Lifecycle
+from sprocket.client.base.nameservers import nameserver_addresses
 from sprocket.client.base.waiting import either
 from sprocket.client.base.world import ClientEnvironment
-from sprocket.client.config import LitePullConfig, nameserver_addresses
+from sprocket.client.config import LitePullConfig
 from sprocket.client.delivery.polled_messages import PolledMessages
 from sprocket.client.fetching.consume_mode import polling
 from sprocket.client.fetching.feed_parts import FeedParts
@@ -337,10 +338,7 @@ class LitePullConsumer(Lifecycle):
         await self._discovery.start()
         mode = polling(commits=self.config.auto_commit)
         parts = FeedParts(
-            session,
-            self.group,
-            self.config,
-            self._offer,
+            session, self.group, self.config, self._offer,
             self._counters, mode=mode, pauses=self._pauses,
         )  # fmt: skip
         options = MembershipOptions(

@@ -10,8 +10,9 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError
 from sprocket.client.base.arguments import milliseconds, settings
 from sprocket.client.base.lifecycle import Lifecycle
+from sprocket.client.base.nameservers import nameserver_addresses
 from sprocket.client.base.world import ClientEnvironment
-from sprocket.client.config import ProducerConfig, nameserver_addresses
+from sprocket.client.config import ProducerConfig
 from sprocket.client.sending.fixed_queue import QueueSelector
 from sprocket.client.sending.request_reply import RequestReply, Responder
 from sprocket.client.sending.sender import MessageSender, Sent

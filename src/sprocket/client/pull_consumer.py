@@ -24,8 +24,9 @@ from sprocket.client.base.arguments import (
     settings,
 )
 from sprocket.client.base.lifecycle import Lifecycle
+from sprocket.client.base.nameservers import nameserver_addresses
 from sprocket.client.base.world import ClientEnvironment
-from sprocket.client.config import PullConfig, nameserver_addresses
+from sprocket.client.config import PullConfig
 from sprocket.client.fetching.filter_upload import upload_filter
 from sprocket.client.group.offsets import BrokerOffsets
 from sprocket.client.session.session import Session
@@ -257,7 +258,9 @@ class PullConsumer(Lifecycle):
                 broker, request.topic, ask, deadline, patience=patience
             )
         opening = Opening()
-        messages = list(answer.messages(broker, wanted, opening))
+        first = request.queue_offset  # a batch begins with messages that were read before
+        found = answer.messages(broker, wanted, opening)
+        messages = [message for message in found if message.queue_offset >= first]
         return Pulled(
             answer.status,
             messages,

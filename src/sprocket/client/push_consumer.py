@@ -12,24 +12,27 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.base.arguments import chosen, settings
 from sprocket.client.base.lifecycle import Lifecycle
+from sprocket.client.base.nameservers import nameserver_addresses
 from sprocket.client.base.subscription import BatchListener, Later, Listener, MessageListener
 from sprocket.client.base.world import ClientEnvironment
-from sprocket.client.config import ConsumerConfig, nameserver_addresses
+from sprocket.client.config import ConsumerConfig
 from sprocket.client.delivery.dispatcher import Dispatcher
 from sprocket.client.delivery.iterate import IteratedDelivery
 from sprocket.client.delivery.processes import check_portable
-from sprocket.client.fetching.consume_mode import BROADCASTING, SHARING
-from sprocket.client.fetching.feed_parts import FeedParts
 from sprocket.client.fetching.pauses import Pauses
 from sprocket.client.fetching.statistics import Counters, Statistics
 from sprocket.client.group.agreement import check_agreement
 from sprocket.client.group.discovery import Discovery
-from sprocket.client.group.local_offsets import LocalOffsets, broadcasting_config
-from sprocket.client.group.membership import Membership
+from sprocket.client.group.local_offsets import LocalOffsets, broadcasting_config, open_local
 from sprocket.client.group.offsets import Start, StartPosition
-from sprocket.client.group.remote_requests import MemberInfo, RemoteRequests
-from sprocket.client.group.shares import MembershipOptions
 from sprocket.client.group.subscriptions import Subscriptions, Topics
+from sprocket.client.popping.message_source import (
+    MessageSource,
+    Mode,
+    SourceOptions,
+    check_mode,
+)
+from sprocket.client.popping.pop_client import check_poppable
 from sprocket.client.sending.request_reply import Responder
 from sprocket.client.sending.sender import Sent
 from sprocket.client.session.session import Session
@@ -90,6 +93,9 @@ class PushConsumer(Lifecycle):
             which they were stored. A queue is read under a lease then, and a message that fails
             blocks its queue: it is redelivered every second, without limit unless
             `config.reconsume_max` sets one. `Later(-1)` makes it a dead letter.
+        mode: how it gets messages. `"pull"`: from queues, which the members share. `"pop"`: one by
+            one, from all queues (see `docs/guide/pop.md`). `"broker"`: as operators have set it at
+            the brokers for a topic and the group (`sprocket group mode`).
         broadcasting: whether every member receives every message. Offsets are then stored in a file
             on this machine (see `config.offsets_folder`) under the client id, which is
             `address@DEFAULT`, as for Java clients, or `address@instance`; members on one machine
@@ -114,6 +120,7 @@ class PushConsumer(Lifecycle):
         start: Start = "last",
         ordered: bool = False,
         broadcasting: bool = False,
+        mode: Mode = "pull",
         config: ConsumerConfig | None = None,
         world: ClientEnvironment | None = None,
     ) -> None:
@@ -122,11 +129,15 @@ class PushConsumer(Lifecycle):
         self.config = settings(config, ConsumerConfig)
         self.ordered = ordered
         self.broadcasting = broadcasting
+        self.mode = mode
+        used = broadcasting_config(self.config) if broadcasting else self.config
+        servers = nameserver_addresses(nameservers, os.environ)
+        self._options = SourceOptions(group, used, start, ordered, broadcasting, mode, servers)
+        check_mode(self._options)
         self._pauses = Pauses()
         self._counters = Counters(group)
         self._local: LocalOffsets | None = None
-        self._beginning = StartPosition.of(start)
-        self._nameservers = nameserver_addresses(nameservers, os.environ)
+        StartPosition.of(start)
         self._world = world
         self._subscriptions = Subscriptions()
         self._dispatcher = Dispatcher(
@@ -140,13 +151,14 @@ class PushConsumer(Lifecycle):
         )
         self._discovery: Discovery | None = None
         self._session: Session | None = None
-        self._membership: Membership | None = None
+        self._source: MessageSource | None = None
         self._closed = asyncio.Event()
 
     @property
     def queues(self) -> list[QueueId]:
-        """The queues that this member holds now, sorted."""
-        return self._membership.queues if self._membership is not None else []
+        """The queues that this member holds or pops now, sorted; those that it pops at all queues
+        of a broker have the number -1."""
+        return self._source.queues if self._source is not None else []
 
     @property
     def client_id(self) -> str | None:
@@ -222,6 +234,8 @@ class PushConsumer(Lifecycle):
     def _subscribe(self, topic: Topics, wanted: Filter, listener: Listener | None) -> None:
         self._check_loop()
         self._dispatcher.check(listener)
+        if self.mode == "pop":
+            check_poppable(wanted)
         if listener is not None and listener.is_blocking and self.config.processes:
             check_portable(listener.function)
         now_ms = (self._world or ClientEnvironment.real()).clock.now_ms()
@@ -232,8 +246,8 @@ class PushConsumer(Lifecycle):
     def _changed(self, fresh: Sequence[str] = ()) -> None:
         if self._discovery is not None:
             self._discovery.discover_soon()
-        if self._membership is not None:
-            self._membership.subscribed(fresh)
+        if self._source is not None:
+            self._source.subscribed(fresh)
 
     def later(self, message: StoredMessage, delay_level: int = 0) -> None:
         """Marks the current message of a loop over the consumer for redelivery.
@@ -270,34 +284,35 @@ class PushConsumer(Lifecycle):
         if self._session is not None:
             return
         self._closed.clear()
-        config = broadcasting_config(self.config) if self.broadcasting else self.config
+        options = self._options
         session = self._session = Session.join(
-            self._nameservers, config, self._world, group=self.group
+            options.nameservers, options.config, self._world, group=self.group
         )
         version = session.world.clock.now_ms()
         try:
             if self.broadcasting:
-                self._local = self._open_local(session)
+                folder, client_id = self.config.offsets_folder, session.client_id
+                self._local = open_local(self._world, folder, client_id, self.group)
             else:
                 self._subscriptions.set(
                     retry_topic(self.group), filter_of("*"), None, version=version
                 )
-            self._dispatcher.open(session)
             self._discovery = Discovery(session, self._subscriptions, self._changed, self.config)
             await self._discovery.start()
+            wanted = self._subscriptions.by_topic
             if self.config.alike_only:
-                wanted = self._subscriptions.by_topic
                 await check_agreement(session, self.group, wanted=wanted, config=self.config)
-            membership = self._membership = self._member(session)
-            info = MemberInfo(self.group, self.config, self.ordered, self._nameservers, version)
-            session.operated[self.group] = RemoteRequests(
-                membership,
-                self._subscriptions.by_topic,
-                info,
-                statistics=self.statistics,
-                clock=session.world.clock,
+            source = self._source = MessageSource(
+                session,
+                options,
+                wanted,
+                self._dispatcher,
+                counters=self._counters,
+                pauses=self._pauses,
+                local=self._local,
             )
-            await membership.start()
+            session.operated[self.group] = source.requests(session, self.statistics, version)
+            await source.start()
             call_later = asyncio.get_running_loop().call_later
             call_later(_SUBSCRIBED_SECONDS, self._check_subscribed, session)
         except BaseException:  # raised again; only nothing must stay half open
@@ -309,28 +324,6 @@ class PushConsumer(Lifecycle):
         is_any = self._subscriptions.by_topic.keys() - {retry_topic(self.group)}
         if self._session is session and not is_any and not self._subscriptions.has_patterns:
             logger.warning("%s: no topic is subscribed, so no message comes", self.group)
-
-    def _open_local(self, session: Session) -> LocalOffsets:
-        disk = ClientEnvironment.real_disk() if self._world is None else self._world.disk
-        if disk is None:
-            raise UsageError("broadcasting needs a disk for its positions")
-        folder = self.config.offsets_folder
-        return LocalOffsets.open(disk, folder, client_id=session.client_id, group=self.group)
-
-    def _member(self, session: Session) -> Membership:
-        parts = FeedParts(
-            session,
-            self.group,
-            self.config,
-            self._dispatcher.offer,
-            self._counters,
-            finish=self._dispatcher.finish if self.ordered else None,
-            renewal_ms=self.config.lease_renewal_ms,
-            mode=BROADCASTING if self.broadcasting else SHARING,
-            pauses=self._pauses,
-        )
-        options = MembershipOptions(local=self._local)
-        return Membership(self._subscriptions.by_topic, self._beginning, parts, options=options)
 
     def pause(self, topic: str | None = None) -> None:
         """Stops fetching from one topic, or from all; fetched messages are still delivered.
@@ -365,7 +358,7 @@ class PushConsumer(Lifecycle):
 
     def statistics(self) -> Statistics:
         """Returns rates, times and failures by topic, and how many messages are in memory."""
-        windows = self._membership.windows if self._membership is not None else ()
+        windows = self._source.windows if self._source is not None else ()
         return self._counters.snapshot(asyncio.get_running_loop().time(), windows)
 
     async def close(self) -> None:
@@ -375,7 +368,7 @@ class PushConsumer(Lifecycle):
         """
         self._check_loop()
         session, self._session = self._session, None
-        membership, self._membership = self._membership, None
+        source, self._source = self._source, None
         delivery = self._dispatcher.close()
         if session is None:
             return
@@ -383,12 +376,12 @@ class PushConsumer(Lifecycle):
         discovery, self._discovery = self._discovery, None
         if discovery is not None:
             await discovery.close()
-        if membership is not None:
-            await membership.stop_fetching()
+        if source is not None:
+            await source.stop_fetching()
         if delivery is not None:
             await delivery.stop(Deadline.after_ms(self.config.drain_ms))
-        if membership is not None:
-            await membership.leave()
+        if source is not None:
+            await source.leave()
         local, self._local = self._local, None
         if local is not None:
             local.close()

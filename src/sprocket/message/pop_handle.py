@@ -144,6 +144,26 @@ def order_counts_text(
     return ";".join([*parts, f"{kind} {queue_number} {least}"])
 
 
+def read_order_counts(text: str) -> dict[tuple[str, int, int], int]:
+    """The entries of `orderCountInfo`: how often messages were given out before, if that is not 0.
+
+    Returns:
+        That number by kind, queue and queue offset; with offset -1, that of all others there.
+
+    Raises:
+        UsageError: it is no such list.
+    """
+    found: dict[tuple[str, int, int], int] = {}
+    for part in text.split(";") if text else ():
+        try:
+            kind, place, count = part.split(" ")
+            queue, _, offset = place.removeprefix("qo").partition("%")
+            found[kind, _number(queue), _number(offset) if offset else -1] = _number(count)
+        except ValueError:
+            raise UsageError(f"no list of counts: {text[:100]!r}") from None
+    return found
+
+
 def read_offsets(text: str) -> dict[tuple[str, int], list[int]]:
     """The entries of `startOffsetInfo` or `msgOffsetInfo`: offsets by kind and queue.
 

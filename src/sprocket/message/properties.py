@@ -80,6 +80,8 @@ BORN_MS = "BORN_TIMESTAMP"
 TIMER_DELETE_KEY = "TIMER_DEL_UNIQKEY"
 POP_HANDLE = "POP_CK"
 FIRST_POP_MS = "1ST_POP_TIME"
+#: Of a check point that replaces another one, whose acknowledgement is the next record; ours.
+CHECK_POINT_CHANGED = "CK_CHANGED"
 
 #: Properties that ask for delivery at a time of the sender's choice.
 ASK_FOR_TIME = frozenset({TIMER_DELAY_SECONDS, TIMER_DELAY_MS, TIMER_DELIVER_MS})
@@ -99,6 +101,8 @@ OF_BROKERS = frozenset(
         HALF_QUEUE_OFFSET,
         CHECK_TIMES,
         POP_HANDLE,
+        INNER_COUNT,
+        INNER_BASE,
     }
 )
 

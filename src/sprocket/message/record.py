@@ -2,9 +2,7 @@
 
 A head of fixed fields, which `_FIELDS` declares and from which all offsets here and elsewhere come;
 then the body, the topic with its length, and the properties with theirs. `docs/formats/record.md`
-says what each field means; a test compares that page with the declaration.
-
-Numbers are big-endian. Pure. Source: MessageDecoder, MessageVersion and
+says what each field means. Numbers are big-endian. Pure. Source: MessageDecoder, MessageVersion and
 CommitLog.checkMessageAndReturnSize of RocketMQ 5.x.
 """
 
@@ -21,6 +19,7 @@ import msgspec
 from sprocket.base.errors import CorruptRecord
 from sprocket.message.compression import COMPRESSED
 from sprocket.message.hosts import V4_BYTES, V6_BYTES, unpack
+from sprocket.message.inner_batch import WRAPPED, unwrapped
 from sprocket.message.message import StoredMessage
 from sprocket.message.opening import Opening, OpeningStopped, unbounded
 from sprocket.message.queue import QueueId
@@ -238,9 +237,8 @@ def _take_apart(view: bytes | memoryview, at: int) -> tuple[tuple[Any, ...], int
     Raises:
         CorruptRecord: the magic is unknown, or the lengths contradict each other or the buffer.
     """
-    # The address bits decide which of four fixed layouts the head has, so one `unpack` reads it.
-    # The bytes may be half written, or from a stranger: no length is used before it is checked, and
-    # the properties must end exactly where the record does.
+    # The address bits decide which of four layouts the head has, so one `unpack` reads it. Bytes
+    # may be half written, or a stranger's: no length is used unchecked.
     room = len(view) - at
     if room < FIXED_BYTES:
         raise CorruptRecord(f"no record fits into {room} bytes")
@@ -295,9 +293,8 @@ def properties_part(buffer: memoryview, at: int, size: int) -> memoryview:
     Raises:
         CorruptRecord: the lengths contradict each other.
     """
-    # For scans that read many records and want few, such as SQL92 filters: it reads three lengths
-    # instead of all fields. Finding the record and judging it costs a broker 1.9 µs a message if
-    # one in a thousand is wanted (decision 3, `python -m bench filters`).
+    # For scans that read many records and want few, such as SQL92 filters (decision 3): it reads
+    # three lengths instead of all fields.
     end = at + size
     try:
         hosts = buffer[at + SYS_FLAG_AT + 3] & _HOSTS_MASK
@@ -338,19 +335,19 @@ def decode(
         CorruptRecord: there is no whole record.
     """
     raw = buffer if isinstance(buffer, bytes) else _bytes_of(buffer, at)
-    opening = unbounded() if opens_body else None
-    return _decode(raw, at if raw is buffer else 0, broker_name, opening)
+    return _decode(
+        raw, at if raw is buffer else 0, broker_name, unbounded() if opens_body else None
+    )
 
 
 def _bytes_of(buffer: Buffer, at: int) -> bytes:
     """A copy of the record at an offset; it is shorter if the record's size field is wrong."""
-    size = int.from_bytes(buffer[at : at + 4], "big")
-    return bytes(buffer[at : at + size])
+    return bytes(buffer[at : at + int.from_bytes(buffer[at : at + 4], "big")])
 
 
 def _decode(raw: bytes, at: int, broker_name: str, opening: Opening | None) -> StoredMessage:
-    # Every message that a consumer pulls passes here. Slices of `bytes` are copies, which do not
-    # keep the whole reply alive; queues and hosts repeat, so they come from caches.
+    # Every message that is pulled passes here. Slices of `bytes` are copies, which do not keep the
+    # reply alive; queues and hosts repeat, so they come from caches.
     fields, body_at, topic_at, properties_at, end = _take_apart(raw, at)
     (
         size, _, crc, number, flag, queue_offset, log_offset, sys_flag, born_ms, born_host,
@@ -381,7 +378,7 @@ def _decode(raw: bytes, at: int, broker_name: str, opening: Opening | None) -> S
 def scan(
     buffer: Buffer, broker_name: str = "", *, opening: Opening | None = None
 ) -> Iterator[StoredMessage]:
-    """Yields the messages of a pull reply's body.
+    """Yields the messages of a pull reply's body, also those of batches.
 
     Args:
         opening: opens compressed bodies; the scan ends where it stops, see `Opening.stopped_at`.
@@ -396,5 +393,8 @@ def scan(
             message = _decode(raw, at, broker_name, opening)
         except OpeningStopped:
             return
-        yield message
         at += message.record_bytes
+        if message.sys_flag & WRAPPED == WRAPPED:
+            yield from unwrapped(message)
+        else:
+            yield message

@@ -65,7 +65,7 @@ class Server:
         self._unfinished = UnfinishedFrames(self._limits.unfinished_bytes_allowed)
         self._listening: asyncio.Server | None = None
         self._idle_check: asyncio.TimerHandle | None = None
-        self._connections_max = connections_max or _share_of_files()
+        self._connections_max = connections_max or share_of_files()
         self._warned_at = -_WARN_SECONDS
         self._tls = tls
         self._entrance: Entrance | None = None
@@ -136,7 +136,7 @@ class Server:
         count = len(self._peers) + (0 if entrance is None else entrance.count)
         if count >= self._connections_max:
             self._warn()
-            return _Refused()
+            return Refused()
         return self._new_peer() if entrance is None else entrance.greet(self._new_peer)
 
     def _new_peer(self) -> Peer:
@@ -182,7 +182,7 @@ class Server:
         self._idle_check = loop.call_later(self._limits.idle_seconds, self._look_for_idle)
 
 
-class _Refused(asyncio.Protocol):
+class Refused(asyncio.Protocol):
     """A connection above the limit."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -196,7 +196,7 @@ def why_not_listening(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno and not is_name else error.strerror or str(error)
 
 
-def _share_of_files() -> int:
+def share_of_files() -> int:
     """The most connections that still let the process open files."""
     if sys.platform == "win32":
         return 1 << 16

@@ -32,12 +32,14 @@ class UnfinishedFrames:
 
     Args:
         bytes_max: the most bytes that they may have together.
+        what: what is counted, for the log, if it is something else that peers should end soon.
     """
 
-    __slots__ = ("_bytes_max", "_kept", "_total")
+    __slots__ = ("_bytes_max", "_kept", "_total", "_what")
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, what: str = "incomplete requests") -> None:
         self._bytes_max = bytes_max
+        self._what = what
         #: Bytes by peer; the peer whose frame began first comes first.
         self._kept: dict[Sending, int] = {}
         self._total = 0
@@ -55,9 +57,9 @@ class UnfinishedFrames:
         while self._total > self._bytes_max:
             oldest = next(iter(self._kept))
             logger.warning(
-                "%s is let go: of all incomplete requests, which may have %d bytes together, its "
-                "has waited longest for its rest",
+                "%s is let go: all %s may have %d bytes together, and its have waited longest",
                 oldest.address,
+                self._what,
                 self._bytes_max,
             )
             self.forget(oldest)

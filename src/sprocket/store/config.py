@@ -58,6 +58,13 @@ class StoreConfig:
         minimum=20,
         maximum=_FILE_BYTES_MAX,
     )
+    batch_queue_file_bytes: int = setting(
+        300_000 * 46,
+        "Size of a file of a batch queue; rounded up to whole units.",
+        rocketmq="mapperFileSizeBatchConsumeQueue",
+        minimum=46,
+        maximum=1 << 31,
+    )
     message_bytes_max: int = setting(
         4 * MIB,
         "Largest body of a message.",

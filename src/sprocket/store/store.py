@@ -1,17 +1,15 @@
 """The store of one broker: a log of records, and the queues through which they are found.
 
     <root>/commitlog/       the log
-    <root>/consumequeue/    the queues
+    <root>/consumequeue/    the queues; batchconsumequeue/: those of batches
     <root>/index/           where to find messages by key
     <root>/checkpoint       how far log and views are on the disk
     <root>/abort            exists while the store is open, so a crash leaves it behind
     <root>/lock             held while the store is open
     <root>/config/          state files of the broker, see `snapshot`
 
-Other files in the folder are ignored. Appending and reading are plain calls: between two awaits the
-caller has the store for itself.
-
-Source: DefaultMessageStore and StorePathConfigHelper of RocketMQ 5.x.
+Other files there are ignored. Appending and reading are plain calls: between two awaits the caller
+has the store for itself. Source: DefaultMessageStore, StorePathConfigHelper of RocketMQ 5.x.
 """
 
 from __future__ import annotations
@@ -44,6 +42,7 @@ class Store:
     Attributes:
         cold: loads old messages into memory before they are read.
         replica: the log as replication uses it: its bytes, and copies of a master's.
+        batches: the topics that keep each batch as one record.
         stored: the queues with what readers do not see yet, for the broker's own parts.
     """
 
@@ -56,6 +55,7 @@ class Store:
         self._lock = lock
         self._log = parts.log
         self.replica = parts.replica
+        self.batches = parts.batches
         self.cold = ColdReads(parts.log, parts.queues.by_name, parts.index)
         self.stored = StoredQueues(parts.log, parts.queues.by_name)
         self._abort = parts.abort
@@ -214,7 +214,7 @@ class Store:
         bytes_max: int,
         wants: ReadFilter | None = None,
     ) -> ReadResult:
-        """Messages of a queue from an offset on.
+        """Messages of a queue from an offset on; of a batch queue whole batches.
 
         Args:
             count_max: at most this many messages; one is returned even if this is 0.

@@ -120,7 +120,7 @@ class ConsumingRun:
         traffic = self.scenario.traffic
         for topic in traffic.topics:
             self._topics[topic] = Observer(self.cluster, topic, traffic.queues, group="nobody")
-            await self._topics[topic].create_topic()
+            await self._topics[topic].create_topic(keeps_batches=traffic.keeps_batches)
         self._topics[SCHEDULE] = Observer(self.cluster, SCHEDULE, DELAY_LEVEL_MAX, group="nobody")
         for group in self.crowd.groups:
             name = group.style.name

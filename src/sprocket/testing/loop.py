@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import heapq
 import logging
+from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
+from heapq import heapify, heappop, heappush
 from typing import Any, TypeVar
 
 from sprocket.testing.network import Network
-from sprocket.testing.process import current_process, process_of
+from sprocket.testing.process import CURRENT, current_process
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +26,10 @@ T = TypeVar("T")
 
 #: Most iterations of the loop without a change of time; more are taken for an endless loop.
 _TURNS_MAX = 200_000
+#: Time jumps by a day at most, as a real loop waits.
+_JUMP_SECONDS_MAX = 86_400.0
+#: With more timers than these, cancelled ones are removed once they are the majority.
+_TIMERS_SWEPT = 100
 
 
 class Stuck(AssertionError):
@@ -32,12 +37,13 @@ class Stuck(AssertionError):
 
 
 class _NumberedFuture(asyncio.Future[Any]):
-    def __init__(self, *, loop: SimulatedLoop) -> None:
-        self._number = loop.next_number()
-        super().__init__(loop=loop)
+    __slots__ = ("number",)
+
+    #: Set right after it is made: an `__init__` in Python would cost more than all else here.
+    number: int
 
     def __hash__(self) -> int:
-        return self._number
+        return self.number
 
 
 class _NumberedTask(asyncio.Task[Any]):
@@ -49,30 +55,12 @@ class _NumberedTask(asyncio.Task[Any]):
         return self._number
 
 
-class _Handle(asyncio.Handle):
-    """A callback that is held while its process is stopped."""
+class _Due(float):
+    """When a timer is due. Numbers are compared far faster than asyncio's timers."""
 
-    __slots__ = ()
+    __slots__ = ("timer",)
 
-    def _run(self) -> None:
-        process = process_of(self._context)  # type: ignore[attr-defined]
-        if process is not None and process.is_stopped:
-            process.hold(self)
-        else:
-            super()._run()
-
-
-class _Timer(asyncio.TimerHandle):
-    """The same for a timer."""
-
-    __slots__ = ()
-
-    def _run(self) -> None:
-        process = process_of(self._context)  # type: ignore[attr-defined]
-        if process is not None and process.is_stopped:
-            process.hold(self)
-        else:
-            super()._run()
+    timer: asyncio.TimerHandle
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
@@ -82,14 +70,17 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         network: the simulated network; it has the seed.
 
     Attributes:
+        now: virtual seconds since the loop was made.
         faults: errors of callbacks and tasks that nobody retrieved.
     """
 
     def __init__(self, network: Network) -> None:
         super().__init__()
-        self._selector = _Jump(self)
-        self._clock_resolution = 1e-9
-        self._now = 0.0
+        self._ready: deque[Any]
+        self._cancelled = 0
+        self.now = 0.0
+        #: A heap.
+        self._timers: list[_Due] = []
         self._turns = 0
         self._number = 0
         self.network = network
@@ -100,19 +91,58 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
-        return self._now
+        return self.now
 
-    def advance(self, seconds: float | None) -> None:
-        """Moves time; called when no callback is ready. None: there is no timer either."""
-        if seconds is None:
-            raise Stuck("nothing can happen any more: all tasks wait, and there is no timer")
+    def advance(self, seconds: float) -> None:
+        """Moves time on."""
         if seconds > 0:
-            self._now += seconds
+            self.now += seconds
             self._turns = 0
-            return
+
+    def _run_once(self) -> None:
+        # asyncio's own turn takes a third of the time of a history. This one does the same in the
+        # same order, without a selector, and without a call for each callback.
+        timers, ready = self._timers, self._ready
+        if len(timers) > _TIMERS_SWEPT and self._cancelled / len(timers) > 0.5:
+            self._sweep()
+        while timers and timers[0].timer._cancelled:
+            heappop(timers).timer._scheduled = False  # type: ignore[attr-defined]
+            self._cancelled -= 1
         self._turns += 1
         if self._turns > _TURNS_MAX:
-            raise Stuck(f"time stands still at {self._now:.6f}")
+            raise Stuck(f"time stands still at {self.now:.6f}")
+        if not ready and not self._stopping:  # type: ignore[attr-defined]
+            if not timers:
+                raise Stuck("nothing can happen any more: all tasks wait, and there is no timer")
+            self.advance(min(timers[0] - self.now, _JUMP_SECONDS_MAX))
+        soon = self.now + 1e-9
+        while timers and timers[0] < soon:
+            timer = heappop(timers).timer
+            timer._scheduled = False  # type: ignore[attr-defined]
+            ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if handle._cancelled:
+                continue
+            process = handle._context.get(CURRENT)
+            if process is not None and process.is_stopped:
+                process.hold(handle)
+                continue
+            try:
+                handle._context.run(handle._callback, *handle._args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # asyncio, too, reports whatever a callback raises
+                words = f"exception in callback {handle._callback!r}"
+                self.call_exception_handler({"message": words, "exception": error})
+
+    def _sweep(self) -> None:
+        """Forgets timers that were cancelled."""
+        for due in self._timers:
+            due.timer._scheduled = not due.timer._cancelled  # type: ignore[attr-defined]
+        self._timers[:] = [due for due in self._timers if due.timer._scheduled]  # type: ignore[attr-defined]
+        heapify(self._timers)
+        self._cancelled = 0
 
     def next_number(self) -> int:
         """A number for a future or a task."""
@@ -121,7 +151,19 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def create_future(self) -> asyncio.Future[Any]:
         """A future of this loop."""
-        return _NumberedFuture(loop=self)
+        future = _NumberedFuture(loop=self)
+        self._number = future.number = self._number + 1
+        return future
+
+    def call_later(  # type: ignore[override]
+        self,
+        delay: float,
+        callback: Callable[..., Any],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Runs a callback after some seconds; later if its process is stopped then."""
+        return self.call_at(self.now + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
         self,
@@ -131,17 +173,24 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Runs a callback at a time; later if its process is stopped then."""
-        timer = _Timer(when, callback, args, self, context)
-        heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
         timer._scheduled = True  # type: ignore[attr-defined]
+        due = _Due(when)
+        due.timer = timer
+        heappush(self._timers, due)
         return timer
 
-    def _call_soon(
-        self, callback: Callable[..., Any], args: tuple[Any, ...], context: Context | None
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        handle = _Handle(callback, args, self, context)
-        self._ready.append(handle)  # type: ignore[attr-defined]
+        """Runs a callback in the next turn; later if its process is stopped then."""
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
         return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        if handle._scheduled:  # type: ignore[attr-defined]
+            self._cancelled += 1
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any
@@ -189,17 +238,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         pass
-
-
-class _Jump:
-    """Replaces the selector of a real loop: it moves time instead of waiting."""
-
-    def __init__(self, loop: SimulatedLoop) -> None:
-        self._loop = loop
-
-    def select(self, timeout: float | None) -> list[Any]:
-        self._loop.advance(timeout)
-        return []
 
 
 def _make_task(

@@ -42,8 +42,12 @@ class Observer:
         """Closes its connections."""
         await self._pool.close()
 
-    async def create_topic(self) -> None:
-        """Creates the topic on every broker."""
+    async def create_topic(self, *brokers: Machine, keeps_batches: bool = False) -> None:
+        """Creates the topic on some brokers, or on every one.
+
+        Args:
+            keeps_batches: whether it keeps each batch as one record.
+        """
         header = CreateTopic(
             topic=self._topic,
             default_topic="TBW102",
@@ -51,8 +55,9 @@ class Observer:
             write_queue_nums=self._queues,
             perm=READ | WRITE,
             topic_filter_type="SINGLE_TAG",
+            attributes="+queue.type=BatchCQ" if keeps_batches else None,
         )
-        for broker in self._cluster.brokers:
+        for broker in brokers or self._cluster.brokers:
             await self._ask(broker, header)
 
     async def committed(self) -> dict[QueueId, int]:

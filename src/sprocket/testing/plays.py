@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sprocket.testing import elected, popped, promoted, replicated, scenarios, timed, transacted
+from sprocket.testing import (
+    elected,
+    popped,
+    popping,
+    promoted,
+    replicated,
+    scenarios,
+    timed,
+    transacted,
+)
 from sprocket.testing.elected import ELECTED
 from sprocket.testing.history import HistoryOutcome
 from sprocket.testing.popped import POPPED
+from sprocket.testing.popping import POPPING
 from sprocket.testing.promoted import PROMOTED
 from sprocket.testing.replicated import REPLICATED
 from sprocket.testing.scenarios import SCENARIOS
@@ -23,6 +33,7 @@ PLAYS: dict[str, Play] = {
     **dict.fromkeys(TRANSACTED, transacted.play),
     **dict.fromkeys(REPLICATED, replicated.play),
     **dict.fromkeys(POPPED, popped.play),
+    **dict.fromkeys(POPPING, popping.play),
     **dict.fromkeys(PROMOTED, promoted.play),
     **dict.fromkeys(ELECTED, elected.play),
 }
@@ -32,6 +43,7 @@ DOCS: dict[str, str] = {
     **{name: waiting.doc for name, waiting in TIMED.items()},
     **{name: undecided.doc for name, undecided in TRANSACTED.items()},
     **{name: popping.doc for name, popping in POPPED.items()},
+    **{name: client.doc for name, client in POPPING.items()},
     **{name: copied.doc for name, copied in REPLICATED.items()},
     **{name: promotion.doc for name, promotion in PROMOTED.items()},
     **{name: group.doc for name, group in ELECTED.items()},

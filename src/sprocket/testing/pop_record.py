@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
+from sprocket.message.message import StoredMessage
 from sprocket.message.pop_handle import PopHandle
 from sprocket.testing.invariants import Violation
 
@@ -70,3 +72,33 @@ class PopRecord:
             if handle.offset < self.newest.get(queue, -1):
                 raise Violation(f"{key} came first after a later message of its queue")
             self.newest[queue] = handle.offset
+
+
+@dataclass(slots=True)
+class PoppingRecord:
+    """What listeners of all members saw.
+
+    Attributes:
+        done: how often each message was done.
+        begun: keys in the order in which each was first given to a listener, by queue.
+    """
+
+    is_order: bool
+    done: Counter[str] = field(default_factory=Counter)
+    begun: dict[object, list[str]] = field(default_factory=dict)
+    given: int = 0
+
+    def begin(self, message: StoredMessage) -> None:
+        """A listener gets a message.
+
+        Raises:
+            Violation: in order, one before it is not done.
+        """
+        self.given += 1
+        key, order = message.keys[0], self.begun.setdefault(message.queue, [])
+        if self.is_order and key not in order:
+            left = [each for each in order if not self.done[each]]
+            if left:
+                raise Violation(f"{key} began before {left[0]} of its queue was done")
+        if key not in order:
+            order.append(key)

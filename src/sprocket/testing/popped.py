@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import SprocketError, TransportError
-from sprocket.client.config import ProducerConfig
-from sprocket.client.producer import Producer
-from sprocket.message.message import Message, StoredMessage
+from sprocket.base.errors import TransportError
+from sprocket.message.message import StoredMessage
 from sprocket.message.pop_handle import PopHandle, kind_of, read_offsets, topic_of
 from sprocket.message.record import scan
 from sprocket.protocol.command import Command, Header
@@ -24,9 +22,10 @@ from sprocket.protocol.requests.pop import (
     PopMessage,
     PopReply,
 )
+from sprocket.protocol.requests.send import SendMessageV2
 from sprocket.remoting.pool import Pool
 from sprocket.store.config import StoreConfig
-from sprocket.testing.cluster import BROKER_PORT, SMALL_STORE, Cluster
+from sprocket.testing.cluster import BROKER_PORT, SMALL_STORE, Machine
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.history import HistoryOutcome, play_history
 from sprocket.testing.invariants import Violation
@@ -34,6 +33,7 @@ from sprocket.testing.journal import Journal
 from sprocket.testing.network import Network
 from sprocket.testing.observer import Observer
 from sprocket.testing.pop_record import Held, PopRecord
+from sprocket.testing.popped_brokers import PoppedBrokers
 from sprocket.testing.weather import SteadyClients, Weather
 
 TOPIC, GROUP, QUEUES = "tasks", "workers", 2
@@ -57,6 +57,7 @@ class PopScenario:
         keeps_time: whether the broker's clock only runs on, so that times can be compared.
         store: settings of the broker's store.
         sync_seconds: the shortest and the longest time of a sync of its disk.
+        members: how many brokers; more than one elect their master.
     """
 
     doc: str
@@ -66,9 +67,12 @@ class PopScenario:
     count: int = 6
     store: StoreConfig = _SMALL
     sync_seconds: tuple[float, float] = (0.0005, 0.02)
+    members: int = 1
 
 
 _KILLS = ("kill-broker", "kill-broker", "restart-broker", "pause-broker", "break")
+
+_FAILOVERS = (*_KILLS, "kill-broker", "cut")
 
 POPPED: dict[str, PopScenario] = {
     "pops": PopScenario("A group pops, acknowledges and forgets; nothing goes wrong.", ()),
@@ -101,6 +105,22 @@ POPPED: dict[str, PopScenario] = {
         store=_SYNCED,
         sync_seconds=(0.005, 0.3),
     ),
+    "pops-failover": PopScenario(
+        "The master is killed, stopped, cut off or stands still, and another member leads.",
+        _FAILOVERS,
+        members=3,
+    ),
+    "pops-order-failover": PopScenario(
+        "The same, and the group pops in order.", _FAILOVERS, is_order=True, members=3
+    ),
+    "pops-failover-power": PopScenario(
+        "Members lose their power, which takes what is not on their disks.",
+        ("power-broker", "power-broker", "kill-broker", "break"),
+        is_order=True,
+        store=_SYNCED,
+        sync_seconds=(0.005, 0.1),
+        members=3,
+    ),
 }
 
 
@@ -108,10 +128,12 @@ class _Poppers(SteadyClients):
     """Producer and members of the group, as clients for `Weather`."""
 
     def __init__(
-        self, scenario: PopScenario, cluster: Cluster, journal: Journal, entropy: SeededEntropy
-    ) -> None:
+        self, scenario: PopScenario, brokers: PoppedBrokers, journal: Journal,
+        entropy: SeededEntropy,
+    ) -> None:  # fmt: skip
         self._scenario = scenario
-        self._cluster = cluster
+        self._brokers = brokers
+        self._cluster = brokers.cluster
         self._journal = journal
         self._entropy = entropy
         self.record = PopRecord(scenario.is_order, scenario.keeps_time)
@@ -133,29 +155,28 @@ class _Poppers(SteadyClients):
 
     async def send_all(self) -> None:
         """Sends the messages; with one attempt, each is stored once or not at all."""
-        process, world = self._cluster.client("sender")
+        process, _ = self._cluster.client("sender")
         self.hosts.append(process.host)
 
         async def work() -> None:
-            producer = Producer(
-                "senders",
-                nameservers=self._cluster.nameserver_addresses,
-                config=ProducerConfig(retries=0),
-                world=world,
-            )
-            async with producer:
-                for number in range(MESSAGES):
-                    await asyncio.sleep(self._entropy.between(0.0, 1.2))
-                    await self._send(producer, f"task-{number}")
+            pool = Pool(entropy=self._entropy.fork("sender"))
+            for number in range(MESSAGES):
+                await asyncio.sleep(self._entropy.between(0.0, 1.2))
+                await self._send(pool, number)
+            await pool.close()
 
         await process.start(work())
 
-    async def _send(self, producer: Producer, key: str) -> None:
+    async def _send(self, pool: Pool, number: int) -> None:
         self.tried += 1
-        try:
-            await producer.send(Message(TOPIC, key.encode(), keys=[key]), timeout_ms=3_000)
-        except SprocketError as error:
-            self._journal.note("sender", f"fails: {type(error).__name__}", key)
+        key = f"task-{number}"
+        header = SendMessageV2(
+            producer_group="senders", topic=TOPIC, queue_id=number % QUEUES, born_timestamp=1,
+            properties=f"KEYS\x01{key}\x02",
+        )  # fmt: skip
+        reply = await self._ask(pool, header, key.encode())
+        if reply is None or reply.code:
+            self._journal.note("sender", f"fails: {reply and reply.code}", key)
         else:
             self.sent.add(key)
             self._journal.note("sender", "stores", key)
@@ -185,17 +206,21 @@ class _Poppers(SteadyClients):
             if reply is None or reply.code:
                 await asyncio.sleep(entropy.between(0.1, 1.0))
                 continue
-            for message, handle in _with_handles(reply):
+            for message, handle in _with_handles(reply, self._brokers.name):
                 self._journal.note(name, f"pops with {handle.encode()}", message.keys[0])
                 held = self.record.came(message.keys[0], handle)
                 await self._do(pool, message.keys[0], handle, held, entropy)
         await pool.close()
 
-    async def _ask(self, pool: Pool, header: Header) -> Command | None:
-        (broker,) = self._cluster.brokers
-        address = f"{broker.address}:{BROKER_PORT}"
+    @property
+    def _broker(self) -> Machine:
+        return self._brokers.master()
+
+    async def _ask(self, pool: Pool, header: Header, body: bytes = b"") -> Command | None:
+        address = f"{self._broker.address}:{BROKER_PORT}"
+        deadline = Deadline.after(_CALL_SECONDS)
         try:
-            return await pool.call(address, header, deadline=Deadline.after(_CALL_SECONDS))
+            return await pool.call(address, header, body=body, deadline=deadline)
         except TransportError:
             return None
 
@@ -226,8 +251,7 @@ class _Poppers(SteadyClients):
         )
         if handle.pop_ms != held.pop_ms:
             return
-        (broker,) = self._cluster.brokers
-        is_in_time = self._scenario.keeps_time and broker.clock.now_ms() < handle.due_ms
+        is_in_time = self._scenario.keeps_time and self._broker.clock.now_ms() < handle.due_ms
         if reply is not None and reply.code == 0 and is_in_time:
             held.is_done = True
             self._journal.note("group", "has done", key)
@@ -254,8 +278,7 @@ class _Poppers(SteadyClients):
         )
         if reply is None or reply.code or handle.pop_ms != held.pop_ms:
             return None
-        (broker,) = self._cluster.brokers
-        if broker.clock.now_ms() >= handle.due_ms:
+        if self._broker.clock.now_ms() >= handle.due_ms:
             return None  # it was late: the message may have come again meanwhile
         found = reply.read(InvisibleReply)
         changed = handle._replace(pop_ms=found.pop_time, invisible_ms=found.invisible_time)
@@ -269,7 +292,7 @@ class _Poppers(SteadyClients):
 _GONE = 208
 
 
-def _with_handles(reply: Command) -> list[tuple[StoredMessage, PopHandle]]:
+def _with_handles(reply: Command, broker: str) -> list[tuple[StoredMessage, PopHandle]]:
     """The messages of a pop's reply, with the handles that a client makes."""
     header = reply.read(PopReply)
     starts = read_offsets(header.start_offset_info or "")
@@ -279,7 +302,7 @@ def _with_handles(reply: Command) -> list[tuple[StoredMessage, PopHandle]]:
         kind, number = kind_of(message.topic), message.queue.number
         handle = PopHandle.parse(text) if text else PopHandle(
             starts[kind, number][0], header.pop_time, header.invisible_time, header.revive_qid,
-            kind, "broker-0", number, message.queue_offset,
+            kind, broker, number, message.queue_offset,
         )  # fmt: skip
         found.append((message, handle))
     return found
@@ -291,15 +314,17 @@ class _PoppedRun:
         self.network = network
         self.entropy = SeededEntropy(seed)
         self.journal = Journal(network)
-        self.cluster = Cluster(
-            network, seed, store=scenario.store, sync_seconds=scenario.sync_seconds
-        )
-        self.members = _Poppers(scenario, self.cluster, self.journal, self.entropy.fork("work"))
+        self.brokers = PoppedBrokers(
+            network, seed, members=scenario.members, store=scenario.store,
+            sync_seconds=scenario.sync_seconds,
+        )  # fmt: skip
+        self.cluster = self.brokers.cluster
+        self.members = _Poppers(scenario, self.brokers, self.journal, self.entropy.fork("work"))
         self.observer = Observer(self.cluster, TOPIC, QUEUES, group=GROUP)
 
     async def play(self) -> HistoryOutcome:
-        await self.cluster.start()
-        await self.observer.create_topic()
+        await self.brokers.start()
+        await self.observer.create_topic(self.brokers.master())
         members = self.members
         sending = asyncio.ensure_future(members.send_all())
         working = [asyncio.ensure_future(members.work(f"worker{n}")) for n in range(MEMBERS)]
@@ -311,6 +336,7 @@ class _PoppedRun:
             await weather.pass_over(self.scenario.faults, self.scenario.count, seconds=45.0)
         await weather.clear()
         await sending
+        await self.brokers.until_whole()
         members.is_careful = True
         await self._until_all_done(working)
         members.is_over = True

@@ -12,17 +12,18 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_current: ContextVar[SimulatedProcess | None] = ContextVar("process", default=None)
+#: The process of the running code.
+CURRENT: ContextVar[SimulatedProcess | None] = ContextVar("process", default=None)
 
 
 def current_process() -> SimulatedProcess | None:
     """The process of the running code; None outside of all processes."""
-    return _current.get()
+    return CURRENT.get()
 
 
 def process_of(context: Context) -> SimulatedProcess | None:
     """The process of code that runs in a context."""
-    return context.get(_current)
+    return context.get(CURRENT)
 
 
 class SimulatedProcess:
@@ -55,7 +56,7 @@ class SimulatedProcess:
     def start(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Runs a coroutine as part of the process."""
         context = copy_context()
-        context.run(_current.set, self)
+        context.run(CURRENT.set, self)
         return asyncio.get_running_loop().create_task(coroutine, context=context)
 
     async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:

@@ -33,6 +33,7 @@ _SLOW_FLUSH = replace(SMALL_STORE, flush="SYNC_FLUSH")
 _DELETING = replace(
     SMALL_STORE, log_file_bytes=8 * 1024, delete_hours=";".join(map(str, range(24)))
 )
+_SMALL_PACKS = replace(SMALL_STORE, batch_queue_file_bytes=20 * 46)
 _TWO = ("orders", "bills")
 
 
@@ -261,6 +262,25 @@ SCENARIOS: dict[str, Scenario] = {
         ("jump", "jump", "reset", "reset", "kill-broker", "break"),
         count=12,
         store=_DELETING,
+    ),
+    "packs": Scenario(
+        "The topics keep each batch as one record; all faults at once.",
+        (Style(topics=_TWO), _ORDERED, Style("lite", "lite", topics=_TWO, members=1)),
+        (*_EVERYTHING, "reset"),
+        count=10,
+        brokers=2,
+        traffic=Traffic(
+            topics=_TWO, queues=2, batches=0.6, delayed=0.1, failures=0.1, keeps_batches=True
+        ),
+        store=_SMALL_PACKS,
+    ),
+    "packs-power": Scenario(
+        "The same, and brokers with slow disks lose their power.",
+        (Style(listener_seconds=0.02), Style("lite", "lite", members=1)),
+        ("power-broker", "power-broker", "kill-broker", "break", "restart-broker"),
+        traffic=Traffic(seconds=60.0, messages=50, batches=0.6, keeps_batches=True),
+        store=replace(_SMALL_PACKS, flush="SYNC_FLUSH"),
+        sync_seconds=(0.01, 1.5),
     ),
     "tempest": Scenario(
         "All kinds of groups and all faults at once.",

@@ -32,6 +32,7 @@ class Traffic:
         producers, messages: number of producers, and of messages of each.
         seconds: about how long they send.
         batches: probability that several messages are sent in a batch.
+        keeps_batches: whether the topics keep each batch as one record.
         delayed: probability that a message has a delay level.
         failures: probability that listeners fail for a message once or twice.
         poison: probability that they always fail for it.
@@ -43,6 +44,7 @@ class Traffic:
     messages: int = 25
     seconds: float = 20.0
     batches: float = 0.1
+    keeps_batches: bool = False
     delayed: float = 0.0
     failures: float = 0.0
     poison: float = 0.0

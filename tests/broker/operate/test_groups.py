@@ -32,13 +32,31 @@ def test_a_group_is_made_changed_shown_and_deleted() -> None:
         await asker.send("T")
         await asker.commit("g", "T", 1)
         assert await asker.code(DeleteGroup(group_name="g", clean_offset=True)) == SUCCESS
-        assert await asker.code(GroupConfigOf(group="g")) == 26
+        known = GroupTable.decode((await asker.call(AllGroupConfigs())).body)
+        assert "g" not in known.subscription_group_table
         assert await asker.committed("g", "T") is None
         assert await asker.code(DeleteGroup(group_name="nobody")) == SUCCESS
         assert await asker.code(CreateGroup(), GroupConfig().encode()) == 29
         assert await asker.code(CreateGroup(), b"{") == 1
 
     play(test)
+
+
+def test_a_group_that_is_asked_for_is_created_where_unknown_groups_are() -> None:
+    """As RocketMQ's broker does: its proxy asks for the group before it lets a consumer in."""
+
+    async def created(asker: Asker) -> None:
+        reply = await asker.call(GroupConfigOf(group="new"))
+        assert GroupConfig.decode(reply.body).group_name == "new"
+        known = GroupTable.decode((await asker.call(AllGroupConfigs())).body)
+        assert "new" in known.subscription_group_table
+        assert await asker.code(GroupConfigOf(group="no blanks")) == 26
+
+    async def refused(asker: Asker) -> None:
+        assert await asker.code(GroupConfigOf(group="new")) == 26
+
+    play(created)
+    play(refused, auto_create_groups=False)
 
 
 def test_several_groups_are_made_at_once_and_listed() -> None:

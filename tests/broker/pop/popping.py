@@ -22,7 +22,8 @@ HIDDEN_MS = 10_000
 class Popped:
     """The reply to a pop, with the handles that a client makes from it."""
 
-    def __init__(self, reply: Command, topic: str) -> None:
+    def __init__(self, reply: Command, topic: str, broker: str = "broker-a") -> None:
+        self._broker = broker
         self.code, self.remark, self.fields = reply.code, reply.remark, dict(reply.fields)
         self.messages: list[StoredMessage] = list(scan(bytes(reply.body)))
         starts = read_offsets(self.fields.get("startOffsetInfo", ""))
@@ -37,7 +38,7 @@ class Popped:
         place = (kind_of(message.topic), message.queue.number)
         return PopHandle(
             starts[place][0], int(self.fields["popTime"]), int(self.fields["invisibleTime"]),
-            int(self.fields["reviveQid"]), place[0], "broker-a", message.queue.number,
+            int(self.fields["reviveQid"]), place[0], self._broker, message.queue.number,
             message.queue_offset,
         )  # fmt: skip
 
@@ -48,13 +49,13 @@ class Popped:
 
 async def pop(
     asker: Asker, topic: str = "t", *, group: str = "g", queue: int = -1, count: int = 32,
-    hidden_ms: int = HIDDEN_MS, hold_ms: int = 0, **more: object,
+    hidden_ms: int = HIDDEN_MS, hold_ms: int = 0, broker: str = "broker-a", **more: object,
 ) -> Popped:  # fmt: skip
     header = PopMessage(
         consumer_group=group, topic=topic, queue_id=queue, max_msg_nums=count,
         invisible_time=hidden_ms, poll_time=hold_ms, born_time=0, init_mode=0, **more,  # type: ignore[arg-type]
     )  # fmt: skip
-    return Popped(await asker.call(header), topic)
+    return Popped(await asker.call(header), topic, broker)
 
 
 def _topic(popped: Popped, handle: PopHandle, group: str) -> str:

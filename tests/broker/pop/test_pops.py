@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from sprocket.protocol.bodies import GroupConfig
+from sprocket.protocol.bodies import AckBatchBody, GroupConfig
 from sprocket.protocol.requests.group import CreateGroup
+from sprocket.protocol.requests.pop import AckMessages, PopRollback
 from sprocket.testing.loop import simulate
 from tests.broker.parts import Asker, another, new_disk, play, serving
 from tests.broker.pop.popping import (
@@ -18,6 +19,7 @@ from tests.broker.pop.popping import (
     POLLING_TIMEOUT,
     ack,
     hide,
+    items_of,
     pop,
 )
 
@@ -122,6 +124,53 @@ def test_a_changed_invisible_time_counts_from_the_change() -> None:
         again = await pop(asker)
         assert b"0" in again.bodies
         assert await ack(asker, first, 0) == [0]  # late: it is given out again already
+
+    play(test)
+
+
+@pytest.mark.parametrize("uses", [1, 2, 3])
+def test_a_handle_that_is_used_again_stands_for_the_newest_one(uses: int) -> None:
+    """Its reply may have been lost; each use would otherwise make the message come once more."""
+
+    async def test(asker: Asker) -> None:
+        await filled(asker, 2)
+        found = await pop(asker, count=2)
+        first = list(found.handles)
+        for number in range(uses):
+            found.handles[:] = first
+            await hide(asker, found, hidden_ms=4_000 + 1_000 * number)
+            assert found.code == FOUND
+        found.handles[:] = first
+        assert await ack(asker, found, 1) == [0]
+        again = await pop(asker, count=9, hold_ms=30_000)
+        assert again.bodies == [b"0"]
+        await asyncio.sleep(1)
+        assert (await pop(asker, count=9, hold_ms=8_000)).bodies == []
+
+    play(test)
+
+
+@pytest.mark.parametrize("in_batch", [False, True])
+def test_an_acknowledgement_with_the_handle_before_a_change_counts(in_batch: bool) -> None:
+    async def test(asker: Asker) -> None:
+        await filled(asker, 2)
+        found = await pop(asker, count=2)
+        first = list(found.handles)
+        await hide(asker, found, hidden_ms=4_000)
+        found.handles[:] = first
+        if in_batch:
+            body = AckBatchBody(broker_name="broker-a", acks=[items_of(found, 0, 1)]).encode()
+            assert await asker.code(AckMessages(), body) == 0
+        else:
+            assert await ack(asker, found) == [0, 0]
+        assert (await pop(asker, count=9, hold_ms=30_000)).bodies == []
+
+    play(test)
+
+
+def test_there_is_nothing_to_move_from_rocksdb() -> None:
+    async def test(asker: Asker) -> None:
+        assert await asker.code(PopRollback()) == 0
 
     play(test)
 

@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprocket.broker.tables.pop_orders import OrderTable
+from sprocket.broker.tables.pop_orders import Marks, OrderTable
 
 _POP_MS = 1700000000000
 
 
-def table() -> OrderTable:
-    return OrderTable(lambda: None)
+def table(marks: Marks | None = None) -> OrderTable:
+    return OrderTable(lambda key, number: None, lambda: marks)
 
 
 def give(
@@ -23,9 +23,26 @@ def give(
     attempt: str | None = None,
     start: int = 0,
 ) -> dict[int, int]:
-    return orders.give(
+    row = orders.given(
         "g", "t", 3, offsets, pop_ms=pop_ms, invisible_ms=60_000, attempt=attempt, start=start
     )
+    orders.put("g", "t", 3, row)
+    return row.counts or {}
+
+
+def acknowledge(orders: OrderTable, offset: int, pop_ms: int = _POP_MS) -> int | None:
+    row = orders.acknowledged("g", "t", 3, [offset], pop_ms)
+    if row is None:
+        return None
+    orders.put("g", "t", 3, row)
+    return row.next_offset()
+
+
+def hide(orders: OrderTable, offset: int, visible_ms: int, pop_ms: int = _POP_MS) -> bool:
+    row = orders.hidden("g", "t", 3, offset, pop_ms=pop_ms, visible_ms=visible_ms)
+    if row is not None:
+        orders.put("g", "t", 3, row)
+    return row is not None
 
 
 def until(orders: OrderTable, now_ms: int, attempt: str | None = None) -> int | None:
@@ -35,8 +52,8 @@ def until(orders: OrderTable, now_ms: int, attempt: str | None = None) -> int | 
 def test_the_file_is_that_of_java() -> None:
     orders = table()
     give(orders, 5, 7, 8, attempt="att")
-    assert orders.acknowledge("g", "t", 3, 5, _POP_MS) == 7
-    assert orders.hide("g", "t", 3, 7, pop_ms=_POP_MS, visible_ms=_POP_MS + 99_000)
+    assert acknowledge(orders, 5) == 7
+    assert hide(orders, 7, _POP_MS + 99_000)
     java: dict[str, Any] = {"table": {"t@g": {"3": {
         "a": "att", "cm": 1, "i": 60000, "l": _POP_MS, "o": [5, 2, 3],
         "ot": {"7": 1700000099000}, "popTime": 1700000000000,
@@ -55,11 +72,11 @@ def test_a_queue_is_blocked_until_its_messages_are_done_or_visible() -> None:
     give(orders, 5, 7)
     assert until(orders, _POP_MS) == _POP_MS + 60_000
     assert until(orders, _POP_MS + 60_000) is None
-    assert orders.hide("g", "t", 3, 7, pop_ms=_POP_MS, visible_ms=_POP_MS + 90_000)
+    assert hide(orders, 7, _POP_MS + 90_000)
     assert until(orders, _POP_MS + 60_000) == _POP_MS + 90_000
-    assert orders.acknowledge("g", "t", 3, 7, _POP_MS) == 5
+    assert acknowledge(orders, 7) == 5
     assert until(orders, _POP_MS + 60_000) is None
-    assert orders.acknowledge("g", "t", 3, 5, _POP_MS) == 8
+    assert acknowledge(orders, 5) == 8
     assert until(orders, _POP_MS) is None
 
 
@@ -77,11 +94,11 @@ def test_handles_of_an_earlier_pop_are_void() -> None:
     orders = table()
     give(orders, 5)
     give(orders, 5, pop_ms=_POP_MS + 70_000)
-    assert orders.acknowledge("g", "t", 3, 5, _POP_MS) is None
-    assert not orders.hide("g", "t", 3, 5, pop_ms=_POP_MS, visible_ms=1)
-    assert orders.acknowledge("g", "t", 3, 6, _POP_MS + 70_000) is None
-    orders.clear("g", "t", 3)
-    assert orders.acknowledge("g", "t", 3, 5, _POP_MS + 70_000) is None
+    assert acknowledge(orders, 5) is None
+    assert not hide(orders, 5, 1)
+    assert acknowledge(orders, 6, _POP_MS + 70_000) is None
+    orders.put("g", "t", 3, None)
+    assert acknowledge(orders, 5, _POP_MS + 70_000) is None
 
 
 def test_what_is_old_or_belongs_to_nobody_is_dropped() -> None:
@@ -94,6 +111,28 @@ def test_what_is_old_or_belongs_to_nobody_is_dropped() -> None:
     give(orders, 5)
     orders.keep(lambda topic, group: topic != "t", _POP_MS)
     assert not orders.next_offsets()
+
+
+def test_the_file_says_from_where_on_records_count_and_java_s_says_nothing() -> None:
+    orders = table({"revive": {2: 7}})
+    give(orders, 5)
+    again = table()
+    again.load(orders.to_json())
+    assert again.marks == {"revive": {2: 7}}
+    assert again.row("t@g") == orders.row("t@g")
+    again.load({"table": orders.to_json()["table"]})
+    assert again.marks is None
+
+
+def test_a_copy_replaces_the_rows_that_it_names() -> None:
+    orders, copied = table(), table()
+    give(orders, 5, 7)
+    row = orders.to_json()["table"]["t@g"]["3"]
+    copied.copy("t@g", {3: row, 4: row})
+    assert copied.row("t@g") == {3: orders.row("t@g")[3], 4: orders.row("t@g")[3]}
+    copied.copy("t@g", {3: None, 4: None, 5: None})
+    assert not copied.names()
+    assert not copied.rows_of(topic="t")
 
 
 @given(st.lists(st.tuples(st.sets(st.integers(0, 9)), st.integers(1, 6)), min_size=1, max_size=8))
@@ -111,7 +150,7 @@ def test_nothing_that_is_acknowledged_is_given_out_again(
             break
         give(orders, *given_out, pop_ms=pop_ms, start=offset)
         for each in acknowledged & set(given_out):
-            found = orders.acknowledge("g", "t", 3, each, pop_ms)
+            found = acknowledge(orders, each, pop_ms)
             assert found is not None
             offset = found
             done.add(each)

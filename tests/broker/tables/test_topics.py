@@ -132,3 +132,14 @@ def test_saved_and_loaded_it_is_the_same() -> None:
     empty = Table()
     empty.load({})
     assert empty.version.timestamp == ManualClock().now_ms()
+
+
+def test_a_topic_of_copied_messages_grows_with_them_until_its_master_says_its_size() -> None:
+    table = Table()
+    for queues, wanted in (([0], 1), ([0, 2], 3), ([0, 1, 2, 3], 4)):
+        assert table.add_missing({"T": queues}, is_copy=True) == ["T"]
+        assert table.by_name["T"].read_queue_nums == table.by_name["T"].write_queue_nums == wanted
+    assert not table.add_missing({"T": [1, 3]}, is_copy=True), "nothing is new"
+    table.copy("T", new_topic("T", queues=2))
+    assert not table.add_missing({"T": [0, 1, 2, 3]}, is_copy=True), "its operator knows better"
+    assert table.by_name["T"].read_queue_nums == 2

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -158,6 +159,29 @@ func produce(t task) {
 	must(p.Shutdown())
 }
 
+// Sends each line of the input, again and again until it is accepted.
+func relay(t task) {
+	p, err := rocketmq.NewProducer(
+		producer.WithNsResolver(t.resolver()), producer.WithGroupName(t.Group),
+		producer.WithSendMsgTimeout(3*time.Second))
+	must(err)
+	must(p.Start())
+	tell(map[string]any{"ready": true})
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		for {
+			one := primitive.NewMessage(t.Topic, []byte(lines.Text()))
+			result, err := p.SendSync(context.Background(), one)
+			if err == nil && result.Status == primitive.SendOK {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		tell(map[string]any{"sent": lines.Text()})
+	}
+	must(p.Shutdown())
+}
+
 // A message's body is its fate: "commit", "rollback", "commit later" or "rollback later".
 type fates struct{}
 
@@ -300,6 +324,6 @@ func main() {
 	must(json.Unmarshal([]byte(os.Args[1]), &t))
 	map[string]func(task){
 		"produce": produce, "transact": transact, "consume": consume, "pull": pull,
-		"administer": administer,
+		"administer": administer, "relay": relay,
 	}[t.Do](t)
 }

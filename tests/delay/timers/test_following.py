@@ -105,6 +105,21 @@ def test_of_a_message_that_was_rolled_while_a_slave_was_away_only_the_last_copy_
     play(test, store=ROLLING, slave_reads=True)
 
 
+def test_a_message_that_the_master_would_have_rolled_later_is_not_lost_with_it() -> None:
+    """It came to the slave in the next second, so the slave's wheel has it in an earlier slot."""
+
+    async def test(running: BrokerGroup) -> None:
+        now = asyncio.get_running_loop().time()
+        await asyncio.sleep(1.99 - now % 1)
+        await send_for(running.askers[0], 11)
+        await asyncio.sleep(6.5)
+        await promote(running)
+        await asyncio.sleep(10)
+        assert await running.askers[1].bodies("T") == [b"11"]
+
+    play(test, store=ROLLING, slave_reads=True)
+
+
 def test_a_promoted_slave_reads_only_the_end_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
 

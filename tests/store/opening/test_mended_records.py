@@ -9,6 +9,8 @@ from dataclasses import replace
 import pytest
 
 from sprocket.testing.disk import MemoryDisk
+from tests.store.batches import CONFIG as BATCHES
+from tests.store.batches import TOPIC, disk_with_topic, numbered, put
 from tests.store.making import ROOT, SMALL, a_draft, bodies, messages, opened
 from tests.support import run
 
@@ -103,3 +105,28 @@ def test_a_topic_that_begins_at_0_again_is_no_damage(caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.WARNING):
         run(check())
     assert ": mended" not in caplog.text
+
+
+@pytest.mark.parametrize("has_units", [True, False], ids=["units", "no units"])
+@pytest.mark.parametrize("number", [0, 1, 5, 10, 11])
+@pytest.mark.parametrize("bit", [0, 3, 33])
+def test_a_flipped_offset_of_a_batch_is_mended(number: int, bit: int, has_units: bool) -> None:
+    async def check() -> None:
+        disk = disk_with_topic()
+        config = replace(BATCHES, batch_queue_file_bytes=40 * 46)
+        store = await opened(disk, config=config)
+        chunks = [[b"%d-%d" % (n, m) for m in range(1 + n % 3)] for n in range(12)]
+        places = [put(store, *chunk).log_offset for chunk in chunks]
+        disk = disk.after_kill()
+        await store.close()
+        flip(disk, places[number], OFFSET_AT, bit, ">q")
+        if not has_units:
+            folder = f"{ROOT}/batchconsumequeue/{TOPIC}/0"
+            for name in disk.names(folder):
+                disk.remove(f"{folder}/{name}")
+        for _ in range(2):
+            store = await opened(disk, config=config)
+            assert numbered(store) == list(enumerate(body for each in chunks for body in each))
+            await store.close()
+
+    run(check())

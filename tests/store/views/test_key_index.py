@@ -15,7 +15,8 @@ from sprocket.message.record import Draft, decode
 from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
 from sprocket.store.views import key_index
-from sprocket.testing.clock import ManualClock
+from sprocket.store.views.key_index import KeyIndex
+from sprocket.testing.clock import LoopClock, ManualClock
 from sprocket.testing.disk import FaultyDisk, MemoryDisk, MemoryMappedFile
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
@@ -388,3 +389,35 @@ def test_a_new_file_is_read_when_it_has_room_and_is_gone_if_there_is_none() -> N
         assert found(store, "a") == [b"1"]
 
     run(check())
+
+
+def test_an_index_with_nothing_to_add_waits_without_a_timer() -> None:
+    timers = []
+
+    async def main(network: Network) -> None:
+        index = KeyIndex(MemoryDisk(), LoopClock(), directory="/index", slots=10, entries=40)
+        running = asyncio.ensure_future(index.run())
+        await asyncio.sleep(1)
+        loop = asyncio.get_running_loop()
+        call_at = loop.call_at
+        loop.call_at = lambda *a, **k: timers.append(a) or call_at(*a, **k)  # type: ignore[method-assign]
+        await asyncio.sleep(60)
+        running.cancel()
+
+    simulate(main)
+    assert len(timers) == 1, "the test's own"
+
+
+def test_records_are_added_soon_after_a_rest() -> None:
+    async def main(network: Network) -> None:
+        store = await opened(MemoryDisk())
+        work = asyncio.ensure_future(store.run())
+        for number in range(3):
+            await asyncio.sleep(10)
+            store.append(keyed(b"1", "a", f"ID{number}"))
+            await asyncio.sleep(0.2)
+            (entries,) = (count for count, _ in store._index.noted.values())
+            assert entries == 2 * (number + 1)
+        work.cancel()
+
+    simulate(main)

@@ -11,7 +11,16 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 
 import msgspec
 
-from sprocket.broker.tables.changes import FILTERS, GROUPS, LEASES, OFFSETS, TOPICS
+from sprocket.broker.tables.changes import (
+    FILTERS,
+    GROUPS,
+    LEASES,
+    MODES,
+    OFFSETS,
+    ORDERS,
+    TABLES,
+    TOPICS,
+)
 from sprocket.broker.tables.files import StateFiles
 from sprocket.broker.tables.tables import Tables
 from sprocket.filterserver.uploads import Uploaded, key_in, key_text
@@ -20,6 +29,7 @@ from sprocket.protocol.bodies import (
     DelayOffsets,
     GroupTable,
     OffsetTable,
+    RequestModes,
     TopicTable,
 )
 from sprocket.store.store import Store
@@ -46,7 +56,7 @@ class CopiedTables:
 
     def begin_listing(self) -> None:
         """Forgets what was listed: the master sends all rows now."""
-        self._listed = {name: set() for name in (TOPICS, GROUPS, OFFSETS, LEASES, FILTERS)}
+        self._listed = {name: set() for name in TABLES}
 
     # All of it happens in one turn of the loop: a body has a bounded number of rows.
     def apply(self, state: ChangedState) -> None:
@@ -65,6 +75,7 @@ class CopiedTables:
             tables.offsets.copy_row(key, row)
         for key, offsets in (*state.rows.items(), *state.offsets.items()):
             tables.offsets.copy_offsets(key, offsets, state.resets.get(key, ()))
+        self._apply_popped(state)
         for name, leases in state.leases.items():
             tables.lock_table.copy(name, leases)
         if state.leases:
@@ -79,12 +90,31 @@ class CopiedTables:
             if table in self._listed:
                 self._listed[table] |= names
 
+    # The marks come with the last rows only: until then the log is read from the former ones on.
+    def _apply_popped(self, state: ChangedState) -> None:
+        tables = self._tables
+        popped, orders = tables.offsets.popped, tables.pop_orders
+        # A listing shows whole rows: what it leaves out of one is gone.
+        is_whole = bool(self._listed)
+        for key in state.flying.keys() | state.voids.keys():
+            gone = dict.fromkeys(popped.flying(key), 0) if is_whole else {}
+            popped.copy(key, gone | state.flying.get(key, {}), state.voids.get(key, {}))
+        for key, rows in state.orders.items():
+            orders.copy(key, (dict.fromkeys(orders.row(key)) if is_whole else {}) | rows)
+        for topic, modes in state.modes.items():
+            tables.request_modes.copy(topic, modes)
+        if state.marks is not None and state.marks != popped.marks:
+            popped.marks = orders.marks = state.marks
+            tables.offsets.is_changed = orders.is_changed = True
+
     def _names_in(self, state: ChangedState) -> Iterable[tuple[str, set[str]]]:
         yield TOPICS, set(state.topics)
         yield GROUPS, set(state.groups)
         yield OFFSETS, set(state.rows)
         yield LEASES, set(state.leases)
         yield FILTERS, set(state.filters)
+        yield ORDERS, set(state.orders)
+        yield MODES, set(state.modes)
 
     async def end_listing(self) -> None:
         """Removes the rows that the master did not list, if it has listed them."""
@@ -97,9 +127,14 @@ class CopiedTables:
         await self._keep_offsets(listed[OFFSETS])
         for name in set(tables.lock_table.copied()) - listed[LEASES]:
             tables.lock_table.copy(name, {})
+        orders, modes = tables.pop_orders, tables.request_modes
+        for key in set(orders.names()) - listed[ORDERS]:
+            orders.copy(key, dict.fromkeys(orders.row(key)))
+        for topic in modes.by_topic.keys() - listed[MODES]:
+            modes.copy(topic, {})
         uploads = tables.filters.uploads
-        for key in [key for key in uploads.all_keys() if key_text(key) not in listed[FILTERS]]:
-            uploads.copy(key, ())
+        for upload in [key for key in uploads.all_keys() if key_text(key) not in listed[FILTERS]]:
+            uploads.copy(upload, ())
 
     async def _keep_topics(self, kept: set[str]) -> None:
         topics = self._tables.topics
@@ -136,6 +171,13 @@ class CopiedTables:
         async for key in _in_turns(table.offset_table):
             self._tables.offsets.copy_row(key, table.offset_table[key])
         await self._keep_offsets(table.offset_table)
+        self._tables.offsets.popped.marks = None
+
+    def replace_modes(self, table: RequestModes) -> None:
+        """Makes the request modes as in a master's table."""
+        modes, wanted = self._tables.request_modes, table.message_request_mode_map
+        for topic in modes.by_topic.keys() | wanted.keys():
+            modes.copy(topic, wanted.get(topic, {}))
 
     def replace_delays(self, table: DelayOffsets) -> None:
         """Makes the progress of the delay levels as in a master's table."""

@@ -30,13 +30,14 @@ from sprocket.protocol.bodies import (
     GroupTable,
     KvTable,
     OffsetTable,
+    RequestModes,
     TimerState,
     TopicTable,
 )
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Header
 from sprocket.protocol.requests.admin import BrokerState
-from sprocket.protocol.requests.group import AllGroupConfigs
+from sprocket.protocol.requests.group import AllGroupConfigs, AllRequestModes
 from sprocket.protocol.requests.offset import AllOffsets
 from sprocket.protocol.requests.replica import AllDelayOffsets, StateChanges, TimerCheckPoint
 from sprocket.protocol.requests.topic import AllTopicConfigs
@@ -221,6 +222,7 @@ class StateCopy:
         groups = await self._table(address, AllGroupConfigs())
         offsets = await self._table(address, AllOffsets())
         delays = await self._table(address, AllDelayOffsets())
+        modes = await self._table(address, AllRequestModes())
         timers = await self._table(address, TimerCheckPoint())
         figures = await self._pool.ask(
             address, BrokerState(), deadline=Deadline.after(_ASK_SECONDS)
@@ -235,6 +237,8 @@ class StateCopy:
             await copied.replace_groups(GroupTable.decode(groups))
         if offsets:
             await copied.replace_offsets(OffsetTable.decode(offsets))
+        if modes:
+            copied.replace_modes(RequestModes.decode(modes))
         if delays:
             copied.replace_delays(DelayOffsets.decode(delays))
         if timers:

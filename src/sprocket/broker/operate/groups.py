@@ -53,9 +53,11 @@ class GroupRequests:
         lock_file: StateFile,
         save_groups: Callable[[], Awaitable[None]],
         save_offsets: Callable[[], Awaitable[None]],
+        on_cleaned: Callable[[str], None],
     ) -> None:
         """
         Args:
+            on_cleaned: is called with the name of a group that is deleted with its offsets.
             save_groups: returns when the file contains all changes of groups; raises `StoreError`
                 if it cannot be written.
         """
@@ -68,6 +70,7 @@ class GroupRequests:
         self._lock_file = lock_file
         self._save_groups = save_groups
         self._save_offsets = save_offsets
+        self._on_cleaned = on_cleaned
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
@@ -130,13 +133,14 @@ class GroupRequests:
         return listing(table)
 
     def one(self, command: Command, peer: Peer) -> Reply:
-        """One group.
+        """One group, which is created now if unknown groups are: a proxy asks before it consumes.
 
         Raises:
-            GroupNotFound: there is no such group.
+            GroupNotFound: there is no such group, and it may not be created.
+            SystemBusy: there are too many groups.
         """
         name = command.read(GroupConfigOf).group
-        group = self._groups.get(name)
+        group = self._groups.find(name)
         if group is None:
             raise GroupNotFound(f"No group in this broker. group: {name}")
         return Reply(body=group.encode())
@@ -156,6 +160,7 @@ class GroupRequests:
         self._volumes.forget_group(header.group_name)
         if header.clean_offset:
             self._offsets.forget_group(header.group_name)
+            self._on_cleaned(header.group_name)
             await self._save_offsets()
         return Reply()
 

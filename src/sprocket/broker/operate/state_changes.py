@@ -22,7 +22,9 @@ from sprocket.broker.tables.changes import (
     FILTERS,
     GROUPS,
     LEASES,
+    MODES,
     OFFSETS,
+    ORDERS,
     TOPICS,
     WHOLE,
     Change,
@@ -106,6 +108,8 @@ class StateRequests:
         done = self._put(state, some)
         state.version = version + done
         state.is_more = state.version < self._journal.version
+        if not state.is_more:
+            state.marks = self._tables.offsets.popped.marks
         return self._reply(state)
 
     def _listed(self, follower: Follower, at: int) -> Reply:
@@ -125,12 +129,15 @@ class StateRequests:
 
     def _listing(self) -> Listing:
         tables, deleted = self._tables, self._store.replica.deleted_topics()
+        popped = tables.offsets.popped
         names = {
             TOPICS: list({**tables.topics.by_name, **dict.fromkeys(deleted)}),
             GROUPS: list({**tables.groups.by_name, **tables.groups.forbidden}),
-            OFFSETS: tables.offsets.names(),
+            OFFSETS: list(dict.fromkeys((*tables.offsets.names(), *popped.void_keys()))),
             LEASES: tables.locks.groups(),
             FILTERS: list(map(key_text, tables.filters.uploads.all_keys())),
+            ORDERS: tables.pop_orders.names(),
+            MODES: list(tables.request_modes.by_topic),
         }
         return Listing(names, self._journal.version)
 
@@ -164,6 +171,8 @@ class StateRequests:
         tables = self._tables
         if table == OFFSETS:
             return self._put_offsets(state, name, part)
+        if table == ORDERS:
+            return self._put_orders(state, name, part)
         if table == TOPICS:
             state.topics[name] = tables.topics.get(name)
             if deleted := self._store.replica.deleted_at(name):
@@ -176,6 +185,9 @@ class StateRequests:
         elif table == LEASES:
             held = state.leases[name] = tables.locks.held_in(name)
             return 1 + sum(map(len, held.values()))
+        elif table == MODES:
+            modes = state.modes[name] = dict(tables.request_modes.by_topic.get(name, {}))
+            return 1 + len(modes)
         else:
             versions = tables.filters.uploads.versions(key_in(name))
             state.filters[name] = [
@@ -195,4 +207,25 @@ class StateRequests:
             state.offsets.setdefault(key, {})[part] = row[part]
         if resets := offsets.resets_of(key):
             state.resets[key] = list(resets)
+        self._put_popped(state, key, part)
         return 1 + (len(row) if part == WHOLE else 0)
+
+    def _put_popped(self, state: ChangedState, key: str, part: int) -> None:
+        """Puts what belongs to a row of offsets that is popped."""
+        popped = self._tables.offsets.popped
+        flying = popped.flying(key)
+        if part == WHOLE:
+            state.flying[key] = dict(flying)
+        elif key not in state.rows and (flying or popped.marks):
+            state.flying.setdefault(key, {})[part] = flying.get(part, 0)
+        if voids := popped.voids(key):
+            state.voids[key] = dict(voids)
+
+    def _put_orders(self, state: ChangedState, key: str, part: int) -> int:
+        rows = self._tables.pop_orders.row(key)
+        numbers = rows if part == WHOLE else (part,)
+        into = state.orders.setdefault(key, {})
+        for number in numbers:
+            row = rows.get(number)
+            into[number] = None if row is None else msgspec.to_builtins(row, str_keys=True)
+        return 1 + 4 * len(numbers)

@@ -204,6 +204,7 @@ class TopicRequests:
             self._store.delete_topic(each)
             self._pulls.end_held_of(each)
         self._pops.end_held(name)
+        self._pops.forget_topic(name)
         await self._save_offsets()
         return Reply()
 

@@ -21,7 +21,7 @@ from sprocket.broker.tables.message_filters import is_code, wants_of
 from sprocket.broker.tables.topics import Topics
 from sprocket.message.pop_handle import POP_COUNT_MAX
 from sprocket.message.topic import is_readable
-from sprocket.message.topic_attributes import MessageType, topic_type
+from sprocket.message.topic_attributes import MessageType, has_batch_queues, topic_type
 from sprocket.protocol.bodies import TopicConfig
 from sprocket.protocol.requests.pop import (
     Notification,
@@ -31,6 +31,9 @@ from sprocket.protocol.requests.pop import (
 )
 from sprocket.remoting.transport import Peer
 from sprocket.store.reading.queue_reader import ReadFilter
+
+#: Characters of an attempt id, which is kept for each queue; clients send a UUID.
+_ATTEMPT_MAX = 255
 
 
 class PopAccess:
@@ -63,6 +66,10 @@ class PopAccess:
                 f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
                 f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[/{peer.address}]"
             )
+        if has_batch_queues(topic.attributes):
+            raise InvalidParameter(
+                f"topic {header.topic} keeps batches as one message each: it can only be pulled"
+            )
         known = self._groups.find(group)
         if known is None:
             raise GroupNotFound(f"subscription group [{group}] does not exist, {FAQ}")
@@ -92,6 +99,8 @@ class PopAccess:
                 if header.max_msg_nums > 0
                 else f"a pop asks for 1 to {POP_COUNT_MAX} messages, not {header.max_msg_nums}"
             )
+        if header.attempt_id is not None and len(header.attempt_id) > _ATTEMPT_MAX:
+            raise InvalidParameter(f"an attempt id has at most {_ATTEMPT_MAX} characters")
         if not store.timers:
             raise SystemFailure(
                 f"the broker[{config.name}] pop message is forbidden because timerWheelEnable is "

@@ -9,9 +9,10 @@ Source: AckMessageProcessor, ChangeInvisibleTimeProcessor of RocketMQ 5.3.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from sprocket.base.errors import (
     IllegalMessage,
@@ -23,13 +24,14 @@ from sprocket.base.errors import (
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import FAQ, Endpoints
 from sprocket.broker.pop.access import PopAccess
+from sprocket.broker.pop.changed_handles import ChangedHandles
 from sprocket.broker.pop.held import HeldPops
-from sprocket.broker.pop.journal import PopJournal
+from sprocket.broker.pop.journal import OrderRow, PopJournal
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.tables.offsets import ConsumerOffsets
-from sprocket.broker.tables.pop_orders import OrderTable
+from sprocket.broker.tables.pop_orders import OrderedPop, OrderTable
 from sprocket.broker.tables.topics import Topics
-from sprocket.message.pop_handle import ORDER_QUEUE, PopHandle, topic_of
+from sprocket.message.pop_handle import ORDER_QUEUE, POP_COUNT_MAX, PopHandle, topic_of
 from sprocket.message.topic import popped_topic
 from sprocket.protocol.bodies import AckBatchBody, AckItem
 from sprocket.protocol.bodies.pop import AckRecord
@@ -38,18 +40,17 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.pop import AckMessage, ChangeInvisible, InvisibleReply
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
+from sprocket.store.writing.appender import Appended
 
-#: Items of a batch at most, and bits of one item: a check point has 32 messages at most.
+#: Items of a batch at most, and how far the bits of one reach: filters may skip messages between.
 _ITEMS_MAX = 4096
 _BITS_BYTES_MAX = 8192
+#: Items that are acknowledged before others run on the loop.
+_ITEMS_AT_ONCE = 32
 
 
 class AckRequests:
-    """Answers acknowledgements and changes of invisible times.
-
-    Args:
-        orders_saved: returns when the pops in order are in their file; raises `StoreError`.
-    """
+    """Answers acknowledgements and changes of invisible times."""
 
     def __init__(
         self,
@@ -63,7 +64,6 @@ class AckRequests:
         topics: Topics,
         held: HeldPops,
         clock: Clock,
-        orders_saved: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._access = access
@@ -74,7 +74,7 @@ class AckRequests:
         self._topics = topics
         self._held = held
         self._clock = clock
-        self._orders_saved = orders_saved
+        self._changed = ChangedHandles()
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
@@ -95,11 +95,10 @@ class AckRequests:
             DiskFull, StoreError: its record cannot be stored.
         """
         header = command.read(AckMessage)
-        self._check_place(header, peer)
-        handle = self._handle(header)
+        handle = self.checked(header, peer)
         if handle.is_in_order:
-            self._ack_in_order(header.consumer_group, header.topic, handle, header.offset)
-            return self._once_orders_saved(Reply())
+            place = (header.consumer_group, header.topic, handle.queue_number)
+            return self._in_order(lambda: self.ack_in_order(place, handle.pop_ms, [header.offset]))
         record = self._record(header, handle)
         appended = self._journal.acknowledge(record, handle.revive_queue, due_ms=handle.due_ms)
         return self._acknowledgement.without_header(appended)
@@ -114,6 +113,28 @@ class AckRequests:
             start_offset=handle.start_offset,
             topic=header.topic,
         )
+
+    def checked(
+        self, header: AckMessage | ChangeInvisible, peer: Peer, handle: PopHandle | None = None
+    ) -> PopHandle:
+        """The handle of a request, which may be acknowledged or changed; the newest one for a
+        handle that was used for a change before.
+
+        Args:
+            handle: the same, if it is parsed already.
+
+        Raises:
+            TopicNotFound, IllegalMessage, ReplyError, UsageError: see `ack`.
+        """
+        self._check_place(header, peer)
+        if handle is None:
+            handle = PopHandle.parse(header.extra_info)
+        group, topic = header.consumer_group, header.topic
+        self._check_handle(group, topic, header.queue_id, handle)
+        if self._changed:
+            place = handle._replace(queue_number=header.queue_id, offset=header.offset)
+            return self._changed.newest(group, topic, place)
+        return handle
 
     def _check_place(self, header: AckMessage | ChangeInvisible, peer: Peer) -> None:
         topic = self._topics.get(header.topic)
@@ -132,31 +153,75 @@ class AckRequests:
                 f"commit:{header.offset}, store:{low}~{high}"
             )
 
-    def _handle(self, header: AckMessage | ChangeInvisible) -> PopHandle:
-        handle = PopHandle.parse(header.extra_info)
-        self._check_handle(header.consumer_group, header.topic, header.queue_id, handle)
-        return handle
-
     def _check_handle(self, group: str, topic: str, number: int, handle: PopHandle) -> None:
-        if not handle.is_in_order and handle.revive_queue not in self._journal.queues():
+        if not handle.is_in_order and not self._journal.has_queue(handle.revive_queue):
             raise UsageError(f"there is no revive queue {handle.revive_queue}")
         if handle.pop_ms <= self._offsets.popped.void_ms(group, topic, number):
             raise _gone(f"the handle is void: {group} was reset in {topic} after it popped")
 
-    # An acknowledgement that is repeated, since its reply was lost, is as good as the first.
-    def _ack_in_order(self, group: str, topic: str, handle: PopHandle, offset: int) -> None:
-        number = handle.queue_number
-        if offset < (self._offsets.committed(group, topic, number) or 0):
-            return
-        following = self._orders.acknowledge(group, topic, number, offset, handle.pop_ms)
-        if following is None:
-            raise _gone(f"the handle is void: {group} popped {topic} {number} again")
-        self._offsets.pop_from(group, topic, queue_number=number, offset=following)
-        self._held.wake(topic, group, number)
+    def _in_order(
+        self, change: Callable[[], Appended | None], reply: Reply | None = None
+    ) -> Reply | Awaitable[Reply]:
+        """The reply to a change of what was popped in order, when its record is safe."""
+        if not self._journal.has_orders:
+            return self._begun_in_order(change, reply)
+        appended = change()
+        if appended is None:
+            return reply or Reply()
+        return self._acknowledgement.up_to(appended.end, reply)
 
-    async def _once_orders_saved(self, reply: Reply) -> Reply:
-        await self._orders_saved()
-        return reply
+    async def _begun_in_order(
+        self, change: Callable[[], Appended | None], reply: Reply | None
+    ) -> Reply:
+        await self._journal.begin_orders()
+        answer = self._in_order(change, reply)
+        return await answer if isinstance(answer, Awaitable) else answer
+
+    # An acknowledgement that is repeated, since its reply was lost, is as good as the first.
+    def ack_in_order(
+        self, place: tuple[str, str, int], pop_ms: int, offsets: Sequence[int]
+    ) -> Appended | None:
+        """Acknowledges messages of one pop; returns what was stored last, if anything was.
+
+        Raises:
+            ReplyError: code 208, their handle is void.
+        """
+        group, topic, number = place
+        done = self._offsets.committed(group, topic, number) or 0
+        offsets = [offset for offset in offsets if offset >= done]
+        if not offsets:
+            return None
+        row = self._orders.acknowledged(group, topic, number, offsets, pop_ms)
+        if row is None:
+            raise _gone(f"the handle is void: {group} popped {topic} {number} again")
+        return self.keep_rows([OrderRow(group, topic, number, row)])
+
+    def keep_rows(self, rows: Sequence[OrderRow]) -> Appended:
+        """Writes rows of pops in order of which more is done, and moves their groups' offsets.
+
+        Raises:
+            ReplyError, DiskFull, StoreError: they cannot be stored; nothing has changed.
+        """
+        appended = self._journal.keep_orders(rows)
+        for group, topic, number, row in rows:
+            if row is not None:
+                following = row.next_offset()
+                self._offsets.pop_from(group, topic, queue_number=number, offset=following)
+            self._held.wake(topic, group, number)
+        return appended
+
+    def row_of_those(
+        self, place: tuple[str, str, int], pop_ms: int, offsets: Sequence[int]
+    ) -> OrderedPop | None:
+        """The row of a pop in order when messages are done; None if one of them is none of its."""
+        found = self._orders.find(*place)
+        if found is None or found.pop_ms != pop_ms:
+            return None
+        if min(offsets) < (self._offsets.committed(*place) or 0):
+            return None
+        if not set(offsets) <= set(found.offsets()):
+            return None
+        return self._orders.acknowledged(*place, offsets, pop_ms)
 
     async def ack_all(self, command: Command, peer: Peer) -> Reply:
         """Acknowledges several messages. Those that are gone are passed over, as in Java.
@@ -172,16 +237,18 @@ class AckRequests:
             raise _gone("no acknowledgements")
         if len(body.acks) > _ITEMS_MAX:
             raise InvalidParameter(f"a batch has at most {_ITEMS_MAX} acknowledgements")
-        end, is_in_order = 0, False
-        for item in body.acks:
+        end = 0
+        for number, item in enumerate(body.acks, 1):
+            if number % _ITEMS_AT_ONCE == 0:
+                await asyncio.sleep(0)
             for offsets, handle in self._items(item, body.broker_name or self._journal.broker):
-                if handle.is_in_order:
-                    is_in_order = True
-                    self._ack_item_in_order(item, handle, offsets)
-                else:
-                    end = self._ack_item(item, handle, offsets)
-        if is_in_order:
-            await self._orders_saved()
+                if not handle.is_in_order:
+                    for some, its in self._newest_of(item, handle, offsets):
+                        end = self._ack_item(item, its, some)
+                    continue
+                if not self._journal.has_orders:
+                    await self._journal.begin_orders()
+                end = self._ack_item_in_order(item, handle, offsets) or end
         await self._acknowledgement.safe_up_to(end)
         return Reply()
 
@@ -204,6 +271,20 @@ class AckRequests:
                 return  # it is void
             yield offsets, handle
 
+    def _newest_of(
+        self, item: AckItem, handle: PopHandle, offsets: list[int]
+    ) -> list[tuple[list[int], PopHandle]]:
+        """The offsets of an item by the handle that counts now."""
+        if not self._changed:
+            return [(offsets, handle)]
+        group = item.consumer_group or ""
+        topic = topic_of(item.topic or "", group, handle.kind)
+        found: dict[PopHandle, list[int]] = {}
+        for offset in offsets:
+            newest = self._changed.newest(group, topic, handle._replace(offset=offset))
+            found.setdefault(newest._replace(offset=0), []).append(offset)
+        return [(some, its) for its, some in found.items()]
+
     def _ack_item(self, item: AckItem, handle: PopHandle, offsets: list[int]) -> int:
         group = item.consumer_group or ""
         record = AckRecord(
@@ -219,12 +300,13 @@ class AckRequests:
         appended = self._journal.acknowledge(record, handle.revive_queue, due_ms=handle.due_ms)
         return appended.end
 
-    def _ack_item_in_order(self, item: AckItem, handle: PopHandle, offsets: list[int]) -> None:
-        for offset in offsets:
-            try:
-                self._ack_in_order(item.consumer_group or "", item.topic or "", handle, offset)
-            except ReplyError:
-                continue
+    def _ack_item_in_order(self, item: AckItem, handle: PopHandle, offsets: list[int]) -> int:
+        place = (item.consumer_group or "", item.topic or "", handle.queue_number)
+        try:
+            appended = self.ack_in_order(place, handle.pop_ms, offsets)
+        except ReplyError:
+            return 0
+        return 0 if appended is None else appended.end
 
     # Both records are stored or none. The new check point comes before the acknowledgement of the
     # old one: if the power fails between the two, the message may come twice, but is not lost.
@@ -238,8 +320,7 @@ class AckRequests:
         """
         header = command.read(ChangeInvisible)
         self._access.check_invisible(header.invisible_time)
-        self._check_place(header, peer)
-        handle = self._handle(header)
+        handle = self.checked(header, peer)
         if handle.is_in_order:
             return self._hide_in_order(header, handle)
         now_ms = self._clock.now_ms()
@@ -255,6 +336,11 @@ class AckRequests:
         reply = InvisibleReply(
             pop_time=pop_ms, invisible_time=header.invisible_time, revive_qid=handle.revive_queue
         )
+        old = handle._replace(queue_number=header.queue_id, offset=header.offset)
+        new = old._replace(
+            start_offset=header.offset, pop_ms=pop_ms, invisible_ms=header.invisible_time
+        )
+        self._changed.note(header.consumer_group, header.topic, old, new, now_ms=now_ms)
         return self._settled(appended.end, reply)
 
     async def _settled(self, end: int, reply: InvisibleReply) -> Reply:
@@ -272,14 +358,19 @@ class AckRequests:
         )
         if header.offset < (self._offsets.committed(group, topic, number) or 0):
             return Reply(reply)
-        was_hidden = self._orders.hide(
-            group, topic, number, header.offset, pop_ms=handle.pop_ms,
-            visible_ms=handle.pop_ms + reply.invisible_time,
-        )  # fmt: skip
-        if not was_hidden:
-            raise _gone(f"the handle is void: {group} popped {topic} {number} again")
-        self._held.wake(topic, group, number)
-        return self._once_orders_saved(Reply(reply))
+
+        def change() -> Appended:
+            row = self._orders.hidden(
+                group, topic, number, header.offset, pop_ms=handle.pop_ms,
+                visible_ms=handle.pop_ms + reply.invisible_time,
+            )  # fmt: skip
+            if row is None:
+                raise _gone(f"the handle is void: {group} popped {topic} {number} again")
+            appended = self._journal.keep_order(group, topic, number, row)
+            self._held.wake(topic, group, number)
+            return appended
+
+        return self._in_order(change, Reply(reply))
 
 
 def _gone(remark: str) -> ReplyError:
@@ -294,6 +385,8 @@ def _bits(item: AckItem) -> list[int]:
         raise UsageError("the bits of an acknowledgement are no base64") from None
     if len(raw) > _BITS_BYTES_MAX:
         raise UsageError(f"the bits of an acknowledgement have at most {_BITS_BYTES_MAX} bytes")
+    if int.from_bytes(raw, "little").bit_count() > POP_COUNT_MAX:
+        raise UsageError(f"a check point has at most {POP_COUNT_MAX} messages")
     start = item.start_offset
     return [
         start + at * 8 + bit for at, byte in enumerate(raw) for bit in range(8) if byte >> bit & 1

@@ -20,9 +20,9 @@ from sprocket.store.store import Store
 
 #: The number in a request that stands for all queues.
 ALL_QUEUES = -1
-#: A topic that is deleted and made again has other watermarks: they are asked for again after
-#: this time, s.
-_AGAIN_SECONDS = 1.0
+#: Watermarks are asked for again after this time, s. Those of a topic that is deleted and made
+#: again are others; but then all pops of the topic are woken, and the watch over it ends.
+_AGAIN_SECONDS = 30.0
 #: A topic of more queues has no task for each of them; its queues are read every so often, s.
 _WATCHED_MAX, _LOOK_SECONDS = 128, 0.1
 

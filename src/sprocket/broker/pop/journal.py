@@ -1,4 +1,4 @@
-"""Writes the records about popped messages to the log, and reads the last of them at a start.
+"""Writes the records about popped messages to the log.
 
 A pop writes a check point, an acknowledgement writes a record of its own; both wait in the timers
 and come into one of the revive queues when the messages' time is near (a check point, a second
@@ -6,49 +6,71 @@ before it) or there. So all that is in flight lies in the log and in the timers'
 keeps it, and slaves have it through the log; nothing of it is kept in memory but its number.
 
 The group's offset moves in the same step as its check point is written. The offsets are saved later
-than that, so a start reads the records since the last save, and moves them again.
+than that, so a start reads the records since then, and moves them again (`replay`). What is
+popped in order is one row for each queue: each change of one is a record too, of a kind that Java's
+brokers read past.
 Source: PopMessageProcessor.appendCheckPoint, AckMessageProcessor.appendAck of RocketMQ 5.3.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
-from sprocket.base.errors import CorruptRecord, RemoteProtocolError
+import msgspec
+
 from sprocket.base.ports import Clock
-from sprocket.broker.sending.destination import Intake
+from sprocket.broker.sending.destination import Destination, Intake
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.offsets import ConsumerOffsets
-from sprocket.broker.tables.pop_orders import OrderTable
+from sprocket.broker.tables.pop_orders import OrderedPop, OrderTable
+from sprocket.delay.timers.timed import TimedWait, slot_of
 from sprocket.message import properties as names
 from sprocket.message.drafting import drafted
-from sprocket.message.properties import decode_bytes, encode
-from sprocket.message.record import Draft, Record
+from sprocket.message.hashing import tag_code
+from sprocket.message.properties import encode
+from sprocket.message.record import Draft
 from sprocket.message.topic import TIMER, revive_topic
 from sprocket.protocol.bodies.pop import (
     ACK,
     ACK_BATCH,
     CHECK_POINT,
+    IN_ORDER,
     AckRecord,
     CheckPoint,
-    key_of,
-    read_record,
+    OrderRecord,
     unique_key,
 )
 from sprocket.store.store import Store
 from sprocket.store.writing.appender import Appended
 
-logger = logging.getLogger(__name__)
-
 #: A check point comes so long before its messages' time, ms. Source: PopAckConstants.
 CHECK_POINT_EARLY_MS = 1000
-#: Without marks, as in a folder of Java's: so much older than a queue's last record are those that
-#: are read at a start, ms. Java saves offsets every five seconds.
-_UNMARKED_MS = 60_000
-_READ_COUNT, _READ_BYTES = 256, 256 * 1024
+
+
+class DueAck(NamedTuple):
+    """An acknowledgement, its revive queue, and the time of its check point's messages."""
+
+    record: AckRecord
+    revive_queue: int
+    due_ms: int
+
+
+class OrderRow(NamedTuple):
+    """What a group has popped in order from a queue; None if nothing is known any more."""
+
+    group: str
+    topic: str
+    queue_number: int
+    row: OrderedPop | None
+
+
+_due_ms = attrgetter("due_ms")
+_TAG_CODES = {tag: tag_code(tag) for tag in (ACK, ACK_BATCH, IN_ORDER)}
+_IN_ORDER_TEXT = encode({names.TAGS: IN_ORDER}).encode()
+_encode = msgspec.json.Encoder().encode
 
 
 class PopJournal:
@@ -56,9 +78,12 @@ class PopJournal:
 
     Args:
         host: the broker's address in binary form.
+        save_orders: saves the pops in order in their file, and the log before; raises `StoreError`
+            or `ClosedError`.
 
     Attributes:
         topic: the topic of the records.
+        has_orders: whether a start finds in the file from where on records of pops in order count.
     """
 
     def __init__(
@@ -71,7 +96,9 @@ class PopJournal:
         settings: BrokerSettings,
         clock: Clock,
         host: bytes,
+        save_orders: Callable[[], Awaitable[None]],
     ) -> None:
+        self._save_orders = save_orders
         self._store = store
         self._ingress = ingress
         self._offsets = offsets
@@ -81,6 +108,8 @@ class PopJournal:
         self._host = host
         self.topic = revive_topic(settings.config.cluster)
         self._turn = 0
+        self._queues_before = 0
+        self.has_orders = False
 
     @property
     def broker(self) -> str:
@@ -89,8 +118,16 @@ class PopJournal:
 
     def queues(self) -> range:
         """The numbers of all revive queues, also those of a folder that had more."""
+        return range(max(self._settings.config.revive_queues, self._queues_before))
+
+    def count_queues(self) -> None:
+        """Counts the revive queues that are in the folder."""
         known = self._store.queues().get(self.topic, ())
-        return range(max(self._settings.config.revive_queues, max(known, default=-1) + 1))
+        self._queues_before = max(known, default=-1) + 1
+
+    def has_queue(self, number: int) -> bool:
+        """Whether there is a revive queue of this number."""
+        return 0 <= number < max(self._settings.config.revive_queues, self._queues_before)
 
     def next_queue(self) -> int:
         """The revive queue of the next pop: each in turn."""
@@ -128,26 +165,31 @@ class PopJournal:
         due_ms = point.due_ms - CHECK_POINT_EARLY_MS
         intakes = [self._intake(point, CHECK_POINT, revive_queue, due_ms)]
         if instead_of is not None:
+            intakes = [self._intake(point, CHECK_POINT, revive_queue, due_ms, is_change=True)]
             intakes.append(self._intake(instead_of, ACK, revive_queue, instead_due_ms))
         appended = self._store_all(intakes)
-        self._offsets.popped.add(group, topic, queue_number, len(offsets))
-        self._offsets.is_changed = True
+        self._offsets.count_popped(group, topic, queue_number, len(offsets))
         if instead_of is not None:
             self._count_done(instead_of)
         return appended
 
     def acknowledge(self, record: AckRecord, revive_queue: int, *, due_ms: int) -> Appended:
-        """Writes an acknowledgement.
+        """Writes an acknowledgement; see `acknowledge_all`."""
+        return self.acknowledge_all([DueAck(record, revive_queue, due_ms)])
 
-        Args:
-            due_ms: the time of its check point's messages.
+    def acknowledge_all(self, acks: Sequence[DueAck]) -> Appended:
+        """Writes acknowledgements, all or none; returns what was stored last.
 
         Raises:
-            ReplyError, StoreError, DiskFull: the store refuses it.
+            ReplyError, StoreError, DiskFull: the store refuses one.
         """
-        tag = ACK if record.offsets is None else ACK_BATCH
-        appended = self._store_all([self._intake(record, tag, revive_queue, due_ms)])
-        self._count_done(record)
+        if len(acks) > 1:  # the timers learn of those that wait if these are the last ones
+            acks = sorted(acks, key=_due_ms)
+        now_ms, shape_ms = self._clock.now_ms(), self._settings.store.timer_slot_ms
+        destinations = [self._waiting(each, now_ms, shape_ms) for each in acks]
+        appended = self._note(self._ingress.store(destinations, are_together=True))
+        for record, _, _ in acks:
+            self._count_done(record)
         return appended
 
     def give_back(self, drafts: Sequence[Draft], record: AckRecord, revive_queue: int) -> None:
@@ -164,30 +206,98 @@ class PopJournal:
         self._offsets.popped.mark(self.topic, revive_queue, appended[-1].queue_offset + 1)
         self._count_done(record)
 
+    async def begin_orders(self) -> None:
+        """Makes sure that a start finds from where on records of pops in order count: await it once
+        before the first one.
+
+        Raises:
+            StoreError, ClosedError: the file cannot be saved.
+        """
+        await self._save_orders()
+        self.has_orders = True
+
+    def keep_order(
+        self, group: str, topic: str, queue_number: int, row: OrderedPop | None
+    ) -> Appended:
+        """Writes what a group has popped in order from a queue; see `keep_orders`."""
+        return self.keep_orders([OrderRow(group, topic, queue_number, row)])
+
+    def keep_orders(self, rows: Sequence[OrderRow]) -> Appended:
+        """Writes what groups have popped in order, all rows or none; returns what was stored last.
+
+        Raises:
+            ReplyError, StoreError, DiskFull: the store refuses it; the rows stay as they were.
+        """
+        appended = self._note(self._ingress.store(list(map(self._of_row, rows)), are_together=True))
+        for group, topic, queue_number, row in rows:
+            self._orders.put(group, topic, queue_number, row)
+        return appended
+
+    def _of_row(self, row: OrderRow) -> Destination:
+        group, topic, number, state = row
+        body = OrderRecord(
+            group=group, queue_number=number, topic=topic,
+            row=msgspec.Raw(_encode(state)),
+        ).encode()  # fmt: skip
+        revive_queue = number % self._settings.config.revive_queues
+        draft = Draft(
+            self.topic, revive_queue, body, _IN_ORDER_TEXT, _TAG_CODES[IN_ORDER], 0, 0,
+            self._clock.now_ms(), self._host,
+        )  # fmt: skip
+        return Destination(draft, self.topic, revive_queue, True)
+
     def _count_done(self, record: AckRecord) -> None:
-        popped, number = self._offsets.popped, record.queue_number
-        popped.add(record.group or "", record.topic or "", number, -len(record.all_offsets()))
-        self._offsets.is_changed = True
+        self._offsets.count_popped(
+            record.group or "", record.topic or "", record.queue_number, -len(record.all_offsets())
+        )
 
     def _store_all(self, intakes: Sequence[Intake]) -> Appended:
         """Stores records, all or none; returns what was stored last."""
-        appended = self._ingress.accept_together(intakes)
+        return self._note(self._ingress.accept_together(intakes))
+
+    def _note(self, appended: Sequence[Appended]) -> Appended:
         for each in appended:
             self._offsets.popped.mark(each.topic, each.queue_number, each.queue_offset + 1)
         return appended[-1]
 
+    # The same as `destination` makes of `_intake`, for a third of its time: consumers send one for
+    # each message.
+    def _waiting(self, ack: DueAck, now_ms: int, shape_ms: int) -> Destination:
+        record, revive_queue, due_ms = ack
+        tag = ACK if record.offsets is None else ACK_BATCH
+        if not now_ms < due_ms <= now_ms + self._settings.store.timer_delay_seconds_max * 1000:
+            return self._ingress.destination(self._intake(record, tag, revive_queue, due_ms))
+        key, slot_ms = unique_key(record), slot_of(due_ms, shape_ms)
+        text = (
+            f"TAGS\x01{tag}\x02TIMER_DELIVER_MS\x01{due_ms}\x02UNIQ_KEY\x01{key}\x02"
+            f"TIMER_OUT_MS\x01{slot_ms}\x02REAL_TOPIC\x01{self.topic}\x02"
+            f"REAL_QID\x01{revive_queue}\x02"
+        )
+        draft = Draft(
+            TIMER, 0, record.encode(), text.encode("utf-8", "replace"), _TAG_CODES[tag], 0, 0,
+            now_ms, self._host, unique_key=key,
+        )  # fmt: skip
+        wait = TimedWait(slot_ms, due_ms, False)
+        return Destination(draft, self.topic, revive_queue, True, wait=wait)
+
     def _intake(
-        self, record: CheckPoint | AckRecord, tag: str, revive_queue: int, due_ms: int
-    ) -> Intake:
+        self, record: CheckPoint | AckRecord, tag: str, revive_queue: int, due_ms: int, *,
+        is_change: bool = False,
+    ) -> Intake:  # fmt: skip
         properties = {
             names.TAGS: tag,
             names.TIMER_DELIVER_MS: str(due_ms),
             names.UNIQUE_KEY: unique_key(record),
         }
+        if is_change:
+            properties[names.CHECK_POINT_CHANGED] = "true"
         return Intake(self._draft(record, properties, revive_queue), properties)
 
     def _draft(
-        self, record: CheckPoint | AckRecord, properties: dict[str, str], revive_queue: int
+        self,
+        record: CheckPoint | AckRecord,
+        properties: dict[str, str],
+        revive_queue: int,
     ) -> Draft:
         return drafted(
             properties,
@@ -200,82 +310,19 @@ class PopJournal:
             born_host=self._host,
         )
 
-    async def start(self) -> None:
-        """Moves the offsets behind all messages of which the log has a check point.
-
-        Raises:
-            StoreError: the disk failed.
-        """
-        marks = self._offsets.popped.marks
-        for topic, number in self._places():
-            at = (marks or {}).get(topic, {}).get(number)
-            await self._apply_from(
-                topic, number, self._unmarked(topic, number) if at is None else at
-            )
-        self._offsets.popped.marks = {}
-        self.mark_all()
-        for group, topic, number, offset in self._orders.next_offsets():
-            self._move(group, topic, number, offset - 1)
-
     def mark_all(self) -> None:
         """Remembers that all records that are stored now are applied."""
-        for topic, number in self._places():
-            if end := self._store.stored.max_offset(topic, number):
+        for topic, number in self.places():
+            if end := self.end(topic, number):
                 self._offsets.popped.mark(topic, number, end)
 
-    def _places(self) -> list[tuple[str, int]]:
+    def places(self) -> list[tuple[str, int]]:
+        """All queues of such records, by topic and number."""
         return [(TIMER, 0), *((self.topic, number) for number in self.queues())]
 
-    def _unmarked(self, topic: str, number: int) -> int:
-        last_ms = self._store.time_of(topic, number, self._store.max_offset(topic, number) - 1)
-        return self._store.offset_at_time(topic, number, last_ms - _UNMARKED_MS)
-
-    async def _apply_from(self, topic: str, number: int, offset: int) -> None:
-        at, stored = max(offset, self._store.min_offset(topic, number)), self._store.stored
-        while at < stored.max_offset(topic, number):
-            await self._store.load(topic, number, at, count=_READ_COUNT, bytes_max=_READ_BYTES)
-            found = stored.read(topic, number, at, count_max=_READ_COUNT, bytes_max=_READ_BYTES)
-            for record in found.records(on_damage=_left_out):
-                self._apply(record)
-            if found.next_offset <= at:
-                return
-            at = found.next_offset
-            await asyncio.sleep(0)
-
-    # What the timers brought into a revive queue, or stored anew on the way, was applied when it
-    # was first written.
-    def _apply(self, stored: Record) -> None:
-        properties = decode_bytes(stored.properties)
-        if names.TIMER_ROLL_TIMES in properties:
-            return
-        if stored.topic == TIMER:
-            if properties.get(names.REAL_TOPIC) != self.topic:
-                return
-        elif names.TIMER_OUT_MS in properties:
-            return
-        try:
-            record = read_record(properties.get(names.TAGS), stored.body)
-        except RemoteProtocolError as error:
-            logger.error("a record about popped messages is left out: %s", error)
-            return
-        key = None if record is None else key_of(record, self.broker)
-        if key is None or record is None:
-            return
-        popped = self._offsets.popped
-        if key.pop_ms <= popped.void_ms(key.group, key.topic, key.queue_number):
-            return
-        if isinstance(record, AckRecord):
-            count = -len(record.all_offsets())
-        else:
-            count = len(record.offsets())
-            self._move(key.group, key.topic, key.queue_number, max(record.offsets(), default=-1))
-        popped.add(key.group, key.topic, key.queue_number, count)
-
-    def _move(self, group: str, topic: str, number: int, last: int) -> None:
-        known = self._offsets.committed(group, topic, number)
-        if known is None or known <= last:
-            self._offsets.put(group, topic, queue_number=number, offset=last + 1)
-
-
-def _left_out(error: CorruptRecord) -> None:
-    logger.error("records about popped messages cannot be read: %s", error)
+    # A master that was a slave, or was started again, has records that replicas may lack still:
+    # they count, as they will be confirmed.
+    def end(self, topic: str, number: int) -> int:
+        """The offset behind the last record of a queue."""
+        with self._store.replica.whole():
+            return self._store.max_offset(topic, number)

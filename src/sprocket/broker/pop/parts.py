@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 
+from sprocket.base.errors import SprocketError
 from sprocket.base.ports import Clock, Entropy
-from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.dispatch import Endpoints, RunEndpoints
 from sprocket.broker.pop.access import PopAccess
+from sprocket.broker.pop.ack_runs import AckRuns
 from sprocket.broker.pop.acks import AckRequests
 from sprocket.broker.pop.held import HeldPops
 from sprocket.broker.pop.journal import PopJournal
 from sprocket.broker.pop.pops import PopRequests
+from sprocket.broker.pop.replay import PopReplay
 from sprocket.broker.pop.revival import Revival
 from sprocket.broker.pop.taking import Taking
 from sprocket.broker.sending.acknowledgement import Acknowledgement
@@ -20,6 +24,8 @@ from sprocket.broker.tables.tables import Tables
 from sprocket.delay.timers.timers import Timers
 from sprocket.store.store import Store
 
+logger = logging.getLogger(__name__)
+
 
 class PopParts:
     """The parts of pop consumption.
@@ -27,7 +33,7 @@ class PopParts:
     Args:
         timers: the timers; None if they are switched off.
         host: the broker's address in binary form.
-        orders_saved: returns when the pops in order are in their file; raises `StoreError`.
+        save_orders: saves the pops in order in their file; raises `StoreError` or `ClosedError`.
     """
 
     def __init__(
@@ -42,15 +48,17 @@ class PopParts:
         clock: Clock,
         entropy: Entropy,
         host: bytes,
-        orders_saved: Callable[[], Awaitable[None]],
+        save_orders: Callable[[], Awaitable[None]],
     ) -> None:
         orders, offsets, topics = tables.pop_orders, tables.offsets, tables.topics
         self._orders = orders
         self._held = HeldPops(store, settings)
         self._notified = HeldPops(store, settings)
         self._journal = PopJournal(
-            store, ingress, offsets, orders, settings=settings, clock=clock, host=host
-        )
+            store, ingress, offsets, orders, settings=settings, clock=clock, host=host,
+            save_orders=save_orders,
+        )  # fmt: skip
+        self._replay = PopReplay(store, self._journal, offsets, orders)
         access = PopAccess(topics, tables.groups, settings)
         taking = Taking(
             store, self._journal, orders, offsets=offsets, topics=topics,
@@ -58,22 +66,30 @@ class PopParts:
         )  # fmt: skip
         self._pops = PopRequests(
             store, access, taking, acknowledgement, held=self._held, notified=self._notified,
-            settings=settings, clock=clock, orders_saved=orders_saved,
+            settings=settings, clock=clock,
         )  # fmt: skip
         self._acks = AckRequests(
             store, access, self._journal, orders, acknowledgement=acknowledgement,
             offsets=offsets, topics=topics, held=self._held, clock=clock,
-            orders_saved=orders_saved,
         )  # fmt: skip
+        self._ack_runs = AckRuns(self._acks, self._journal, acknowledgement)
         self._revival = Revival(
-            store, self._journal, orders, timers, offsets=offsets, topics=topics,
-            groups=tables.groups, held=self._held, notified=self._notified, settings=settings,
-            clock=clock,
+            store, self._journal, orders, timers, replay=self._replay, offsets=offsets,
+            topics=topics, groups=tables.groups, held=self._held, notified=self._notified,
+            settings=settings, clock=clock,
         )  # fmt: skip
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
         return {**self._pops.endpoints(), **self._acks.endpoints()}
+
+    def runs(self) -> RunEndpoints:
+        """Endpoints for requests that arrive together, by request code."""
+        return self._ack_runs.runs()
+
+    def opened(self) -> None:
+        """Compares what was saved with the log, which may have been cut since."""
+        self._replay.opened()
 
     async def start(self) -> None:
         """Reads what was written about popped messages since the offsets were saved.
@@ -81,7 +97,8 @@ class PopParts:
         Raises:
             StoreError: the disk failed.
         """
-        await self._journal.start()
+        self._revival.prepare()
+        await self._replay.start()
 
     async def run(self) -> None:
         """Gives back what is not acknowledged in time, until it is cancelled."""
@@ -89,7 +106,24 @@ class PopParts:
 
     def forget_order(self, group: str, topic: str, queue_number: int) -> None:
         """Forgets what a group popped in order from a queue: it was reset there."""
-        self._orders.clear(group, topic, queue_number)
+        if self._orders.find(group, topic, queue_number) is None:
+            return
+        try:
+            self._journal.keep_order(group, topic, queue_number, None)
+        except SprocketError as error:  # it still is saved in the file, but not at slaves
+            logger.error("%s popped %s in order, and no slave is told: %s", group, topic, error)
+            self._orders.put(group, topic, queue_number, None)
+
+    def forget_topic(self, topic: str) -> None:
+        """Forgets what was popped in order from a topic that is deleted: messages of another topic
+        of this name would be taken for those that were done."""
+        for place in self._orders.rows_of(topic=topic):
+            self.forget_order(*place)
+
+    def forget_group(self, group: str) -> None:
+        """The same for a group that is deleted with its offsets."""
+        for place in self._orders.rows_of(group=group):
+            self.forget_order(*place)
 
     def end_held(self, topic: str) -> None:
         """Ends the wait of all pops of a topic: it is deleted, or a group was reset in it."""

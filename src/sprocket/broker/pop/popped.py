@@ -24,6 +24,7 @@ from sprocket.message.record import Buffer, Encoder, parse, topic_part
 from sprocket.protocol.command import Reply
 from sprocket.protocol.requests.pop import PopReply
 from sprocket.store.reading.queue_reader import ReadResult
+from sprocket.store.writing.appender import Appended
 
 
 @dataclass(slots=True)
@@ -34,7 +35,7 @@ class Popped:
         topic: the topic that was popped.
         seen: by topic and queue, where each queue that was read ended.
         rest: how many messages are left.
-        end: the log offset behind the last check point; 0 if there is none.
+        last: the last record about what is given out; None if there is none.
         unlock_ms: when the first of the queues that are blocked is free again; None if none is.
         is_unfinished: whether there may be more messages that match, behind those examined.
     """
@@ -51,7 +52,7 @@ class Popped:
     count: int = 0
     size: int = 0
     rest: int = 0
-    end: int = 0
+    last: Appended | None = None
     unlock_ms: int | None = None
     is_unfinished: bool = False
 

@@ -9,7 +9,6 @@ for, from its arrival on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.ports import Clock
@@ -34,9 +33,13 @@ from sprocket.protocol.requests.pop import (
 )
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
+from sprocket.store.writing.appender import Appended
 
 #: No pop is held longer, whatever its client asks for, ms.
 HOLD_MS_MAX = 300_000
+#: With less time left, s, nothing is waited for any more: a timer may fire that much too early, and
+#: whoever then waited for the rest would look again and again.
+_NO_TIME = 0.000_1
 _FOUND, _NOT_FOUND = "FOUND", "NO_MESSAGE_IN_QUEUE"
 
 
@@ -45,7 +48,6 @@ class PopRequests:
 
     Args:
         held, notified: the pops, and the notifications, that wait.
-        orders_saved: returns when the pops in order are in their file; raises `StoreError`.
     """
 
     def __init__(
@@ -59,7 +61,6 @@ class PopRequests:
         notified: HeldPops,
         settings: BrokerSettings,
         clock: Clock,
-        orders_saved: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._access = access
@@ -69,7 +70,6 @@ class PopRequests:
         self._notified = notified
         self._settings = settings
         self._clock = clock
-        self._orders_saved = orders_saved
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
@@ -78,6 +78,7 @@ class PopRequests:
             RequestCode.PEEK_MESSAGE: self.peek,
             RequestCode.NOTIFICATION: self.notify,
             RequestCode.POLLING_INFO: self.polling,
+            RequestCode.POP_ROLLBACK: self.roll_back,
         }
 
     # What a held pop may do can change while it waits: so each look begins with the checks.
@@ -88,7 +89,7 @@ class PopRequests:
             NoPermission, TopicNotFound, GroupNotFound, InvalidParameter: see `PopAccess`.
             SubscriptionInvalid, SystemFailure: its filter is invalid or switched off.
             SystemFailure: timers are switched off.
-            DiskFull, StoreError: a check point cannot be stored.
+            DiskFull, StoreError: a record about what is given out cannot be stored.
         """
         header = command.read(PopMessage)
         deadline = Deadline.after_ms(min(header.poll_time, HOLD_MS_MAX))
@@ -100,7 +101,7 @@ class PopRequests:
             if found.is_unfinished:
                 await asyncio.sleep(0)
                 continue
-            if deadline.left() <= 0 or self._held.is_stopped:
+            if deadline.left() < _NO_TIME or self._held.is_stopped:
                 return self._empty(header, found, ResponseCode.POLLING_TIMEOUT)
             if self._held.is_full(place):
                 return self._empty(header, found, ResponseCode.POLLING_FULL)
@@ -132,11 +133,21 @@ class PopRequests:
     async def _answer(self, header: PopMessage, place: PopPlace, found: Popped) -> Reply:
         if found.rest:
             self._held.wake(*place)
-        if header.order:
-            await self._orders_saved()
-        elif found.end:
-            await self._acknowledgement.safe_up_to(found.end)
+        if found.last is not None and not await self._is_safe(found.last):
+            found = Popped(found.topic, found.broker, found.pop_ms, found.invisible_ms, 0)
+            return self._empty(header, found, ResponseCode.POLLING_TIMEOUT)
         return found.reply(0, _FOUND, is_order=header.order)
+
+    # What readers do not see may be lost with this broker, and with it that the messages are given
+    # out. They come again after their time, or before it at another master.
+    async def _is_safe(self, last: Appended) -> bool:
+        """Whether the record about what is given out is as safe as messages that are read."""
+        await self._acknowledgement.safe_up_to(last.end)
+        if self._store.readable_end >= last.end:
+            return True
+        arrivals = self._store.arrivals(last.topic, last.queue_number)
+        wait_ms = self._settings.config.slave_timeout_ms
+        return await arrivals.reach(last.queue_offset + 1, Deadline.after_ms(wait_ms))
 
     def _empty(self, header: PopMessage, found: Popped, code: int) -> Reply:
         return found.reply(code, _NOT_FOUND, is_order=header.order)
@@ -189,11 +200,17 @@ class PopRequests:
             found = await self._taking.waiting(ask)
             if found.rest:
                 return Reply(NotificationReply(has_msg=True))
-            if deadline.left() <= 0 or self._notified.is_stopped:
+            if deadline.left() < _NO_TIME or self._notified.is_stopped:
                 return Reply(NotificationReply(has_msg=False))
             if self._notified.is_full(place):
                 return Reply(NotificationReply(has_msg=False, polling_full=True))
             await self._notified.wait(place, found.seen, self._look_at(found, deadline))
+
+    def roll_back(self, command: Command, peer: Peer) -> Reply:
+        """Success: RocketMQ's broker moves the records about popped messages from its RocksDB way
+        (`popConsumerKVServiceEnable`) to the log, where they all are here. Source:
+        AdminBrokerProcessor.transferPopToFsStore."""
+        return Reply()
 
     def polling(self, command: Command, peer: Peer) -> Reply:
         """How many pops wait at a queue.

@@ -17,6 +17,7 @@ from sprocket.base.ports import Clock
 from sprocket.base.troubles import Troubles
 from sprocket.broker.pop.held import HeldPops
 from sprocket.broker.pop.journal import PopJournal
+from sprocket.broker.pop.replay import PopReplay
 from sprocket.broker.pop.revive_window import OpenPop, ReviveWindow
 from sprocket.broker.pop.revived import RevivalRules, revived
 from sprocket.broker.settings import BrokerSettings
@@ -27,8 +28,14 @@ from sprocket.broker.tables.topics import Topics
 from sprocket.delay.timers.timers import Timers
 from sprocket.message import properties as names
 from sprocket.message.properties import value_in
-from sprocket.message.record import Record
-from sprocket.message.topic import REVIVE_GROUP, TIMER, is_retry_topic, popped_topic
+from sprocket.message.record import Draft, Record
+from sprocket.message.topic import (
+    REVIVE_GROUP,
+    TIMER,
+    is_dead_letter_topic,
+    is_retry_topic,
+    popped_topic,
+)
 from sprocket.protocol.bodies.pop import AckRecord, CheckPoint, read_record
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.store import Store
@@ -57,6 +64,7 @@ class Revival:
         orders: OrderTable,
         timers: Timers | None,
         *,
+        replay: PopReplay,
         offsets: ConsumerOffsets,
         topics: Topics,
         groups: Groups,
@@ -69,6 +77,7 @@ class Revival:
         self._journal = journal
         self._orders = orders
         self._timers = timers
+        self._replay = replay
         self._offsets = offsets
         self._topics = topics
         self._groups = groups
@@ -82,6 +91,13 @@ class Revival:
         self._delivered = (0, 0)
         self._until_ms = 0
         self._tidy_at = 0.0
+        #: Topic, body and properties of the message at the end of the log, if it comes again and
+        #: the acknowledgement behind it was lost: it must not come again once more.
+        self._unfinished: tuple[str, bytes, bytes] | None = None
+
+    def prepare(self) -> None:
+        """Finds what was begun and not finished, before anything is stored."""
+        self._unfinished = self._last_given_back()
 
     async def run(self) -> None:
         """Revives messages until it is cancelled."""
@@ -90,6 +106,7 @@ class Revival:
         self._windows = {number: self._begin(number) for number in self._journal.queues()}
         while True:
             try:
+                self._replay.finish()
                 pause = await self._round(self._timers)
                 self._troubles.ended("late", "popped messages come again")
             except (StoreError, ReplyError) as error:
@@ -104,6 +121,19 @@ class Revival:
         )
         end = self._store.stored.max_offset(self._journal.topic, number)
         return ReviveWindow(self._journal.broker, min(start, end))
+
+    def _last_given_back(self) -> tuple[str, bytes, bytes] | None:
+        """The last message of the log, if it is in a retry topic or is a dead letter."""
+        with self._store.replica.whole():
+            for topic, numbers in self._store.queues().items():
+                may_be = is_retry_topic(topic) or is_dead_letter_topic(topic)
+                for number in numbers if may_be else ():
+                    last = max(self._store.max_offset(topic, number) - 1, 0)
+                    found = self._store.read(topic, number, last, count_max=1, bytes_max=1)
+                    for record in found.records(on_damage=_left_out):
+                        if record.log_offset + record.size == self._store.log_end:
+                            return topic, bytes(record.body), bytes(record.properties)
+        return None
 
     async def _round(self, timers: Timers) -> float:
         """Reads and revives what there is; returns the pause until the next round, s."""
@@ -226,6 +256,15 @@ class Revival:
                 return record
         return None
 
+    def _is_there(self, draft: Draft) -> bool:
+        """Whether a message came again just before this broker's start; it is asked once."""
+        if self._unfinished is None:
+            return False
+        if self._unfinished != (draft.topic, bytes(draft.body), bytes(draft.properties)):
+            return False
+        self._unfinished = None
+        return True
+
     def _give_back(self, revive_queue: int, pop: OpenPop, offset: int, record: Record) -> None:
         key = pop.key
         group = self._groups.get(key.group)
@@ -242,7 +281,7 @@ class Revival:
             queue_number=key.queue_number, start_offset=key.start_offset, topic=key.topic,
         )  # fmt: skip
         try:
-            self._journal.give_back([draft], done, revive_queue)
+            self._journal.give_back([] if self._is_there(draft) else [draft], done, revive_queue)
         except IllegalDraft as error:
             logger.error("message %d of %s cannot come again: %s", offset, key.topic, error)
             self._journal.give_back([], done, revive_queue)

@@ -91,9 +91,11 @@ class Taking:
         """The messages that a pop gets.
 
         Raises:
-            ReplyError, StoreError, DiskFull: a check point cannot be stored; what was taken before
-                it comes again after its time.
+            ReplyError, StoreError, DiskFull: a record about what is given out cannot be stored;
+                what was taken before it comes again after its time.
         """
+        if ask.is_order and not self._journal.has_orders:
+            await self._journal.begin_orders()
         queues = list(self.queues_of(ask))
         void_ms = max(self._offsets.popped.void_ms(ask.group, *queue) for queue in queues)
         found = Popped(
@@ -241,12 +243,11 @@ class Taking:
         if ask.is_order:
             self._give_in_order(ask, found, span)
         else:
-            appended = self._journal.give_out(
+            found.last = self._journal.give_out(
                 span.topic, ask.group, span.queue_number, span.offsets, start=span.start_offset,
                 pop_ms=found.pop_ms, invisible_ms=found.invisible_ms,
                 revive_queue=found.revive_queue,
             )  # fmt: skip
-            found.end = appended.end
             self._move(ask, span.topic, span.queue_number, int(read.next_offset))
         found.add(span, [view for _, view in messages])
         self._volumes.got(ask.group, span.topic, count=len(messages), size=read.bytes)
@@ -254,11 +255,12 @@ class Taking:
     # The offset stays at the first message until that is acknowledged. It is set here for a group
     # that has none, so that its lag is known.
     def _give_in_order(self, ask: PopAsk, found: Popped, span: PoppedSpan) -> None:
-        counts = self._orders.give(
+        row = self._orders.given(
             ask.group, span.topic, span.queue_number, span.offsets, pop_ms=found.pop_ms,
             invisible_ms=found.invisible_ms, attempt=ask.attempt, start=span.start_offset,
         )  # fmt: skip
+        found.last = self._journal.keep_order(ask.group, span.topic, span.queue_number, row)
         self._move(ask, span.topic, span.queue_number, span.start_offset)
         found.order_counts.append(
-            order_counts_text(span.topic, span.queue_number, span.offsets, counts)
+            order_counts_text(span.topic, span.queue_number, span.offsets, row.counts or {})
         )

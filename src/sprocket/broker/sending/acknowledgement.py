@@ -21,6 +21,7 @@ from sprocket.broker.sending.ingress import Receipt
 from sprocket.broker.sending.stamp import trace_text
 from sprocket.broker.settings import BrokerSettings
 from sprocket.message.ids import offset_id
+from sprocket.message.inner_batch import INNER_BATCH
 from sprocket.protocol.codes import RequestCode, ResponseCode
 from sprocket.protocol.command import JSON, ONEWAY, Command, Header, Reply
 from sprocket.protocol.requests.send import SendReply
@@ -107,9 +108,14 @@ class Acknowledgement:
         """The reply to a request that asks only whether a message was stored."""
         return self.up_to(appended.end)
 
-    def up_to(self, end: int) -> Reply | Awaitable[Reply]:
-        """The same for all that was stored before a log offset."""
-        return replied(self._safe(end)) if self._is_settling else Reply()
+    def up_to(self, end: int, reply: Reply | None = None) -> Reply | Awaitable[Reply]:
+        """The same for all that was stored before a log offset; `reply` if that is safe."""
+        reply = reply or Reply()
+        return replied(self._safe(end), reply.header) if self._is_settling else reply
+
+    def code_up_to(self, end: int) -> Awaitable[int] | None:
+        """The response code once all before a log offset is safe; None if nobody need wait."""
+        return self._safe(end) if self._is_settling else None
 
     async def safe_up_to(self, end: int) -> None:
         """Returns once all before a log offset is as safe as senders are promised, or cannot be
@@ -124,6 +130,8 @@ class Acknowledgement:
         """
         header = self._header_of(receipt.stored[0], receipt.destination)
         if receipt.is_batch:
+            if receipt.stored[0].sys_flag & INNER_BATCH:
+                header.batch_uniq_id = receipt.destination.draft.unique_key
             ids = (offset_id(self._host, each.log_offset) for each in receipt.stored)
             header.msg_id = ",".join(ids)
         return header

@@ -85,6 +85,7 @@ class Intake(msgspec.Struct, frozen=True, gc=False):
         retry: how it is retried; None for a message that was not sent back.
         is_committed: whether its transaction was committed just now.
         parts: the messages of a batch; draft and properties are then those of the batch itself.
+        inner_count: how many messages it holds, if it is a batch that is kept as one record.
     """
 
     draft: Draft
@@ -92,6 +93,7 @@ class Intake(msgspec.Struct, frozen=True, gc=False):
     retry: Retry | None = None
     is_committed: bool = False
     parts: Sequence[Intake] = ()
+    inner_count: int = 0
 
 
 class Destination(msgspec.Struct, gc=False):
@@ -187,12 +189,21 @@ def draft_in_batch(intake: Intake) -> Draft:
     Raises:
         IllegalMessage: it asks for a delay, or belongs to a transaction.
     """
-    draft, properties = intake.draft, intake.properties
+    check_batched(intake.properties)
+    properties = encode(intake.properties).encode("utf-8", "replace")
+    return replace(intake.draft, properties=properties)
+
+
+def check_batched(properties: Mapping[str, str]) -> None:
+    """Refuses a message of a batch that would have to wait.
+
+    Raises:
+        IllegalMessage: it asks for a delay, or belongs to a transaction.
+    """
     if properties.get(names.HALF, "").lower() == "true":
         raise IllegalMessage("messages of a batch cannot belong to transactions")
     if names.DELAY in properties or not names.ASK_FOR_TIME.isdisjoint(properties):
         raise IllegalMessage("messages of a batch cannot be delayed")
-    return replace(draft, properties=encode(properties).encode("utf-8", "replace"))
 
 
 def is_given_up(draft: Draft, retry: Retry) -> bool:

@@ -13,12 +13,15 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from sprocket.base.errors import IllegalMessage, NoPermission, SystemBusy
 from sprocket.base.ports import Clock
 from sprocket.broker.sending.destination import (
     DelayRules,
     Destination,
     Intake,
+    check_batched,
     destination,
     draft_in_batch,
 )
@@ -26,7 +29,7 @@ from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.delay.timers.timers import Timers
-from sprocket.message.properties import WAIT
+from sprocket.message.properties import WAIT, encode
 from sprocket.message.record import Draft
 from sprocket.message.topic import is_dead_letter_topic
 from sprocket.store.log.drafts import IllegalDraft
@@ -111,6 +114,8 @@ class Ingress:
         """
         if intake.parts:
             return self._accept_batch(intake)
+        if intake.inner_count:
+            return self._accept_inner(intake)
         decided = destination(intake, self._rules, now_ms=self._clock.now_ms())
         if intake.retry is not None and is_dead_letter_topic(decided.topic):
             self._topics.make_for_group(decided.topic, queues=1)
@@ -138,6 +143,14 @@ class Ingress:
         now_ms = self._clock.now_ms()
         decided = [destination(each, self._rules, now_ms=now_ms) for each in intakes]
         return self.store(decided, are_together=True)
+
+    def destination(self, intake: Intake) -> Destination:
+        """Where a message of the broker itself is stored; see `destination`.
+
+        Raises:
+            IllegalMessage, SystemFailure: its delivery time is invalid, or timers are off.
+        """
+        return destination(intake, self._rules, now_ms=self._clock.now_ms())
 
     def store(
         self, destinations: Sequence[Destination], *, are_together: bool = False
@@ -192,6 +205,23 @@ class Ingress:
         self._volumes.put(envelope.topic, size, count=len(drafts))
         decided = Destination(envelope, envelope.topic, envelope.queue_number, is_awaited)
         return Receipt(appended, decided, is_batch=True)
+
+    def _accept_inner(self, intake: Intake) -> Receipt:
+        """Stores a batch as one record."""
+        properties = encode(intake.properties).encode("utf-8", "replace")
+        draft = replace(intake.draft, properties=properties)
+        check_batched(intake.properties)
+        is_awaited = intake.properties.get(WAIT) != "false"
+        if self._check_role is not None:
+            self._check_role(is_awaited)
+        try:
+            appended = self._store.batches.append(draft, intake.inner_count)
+        except IllegalDraft as error:
+            raise IllegalMessage(f"the batch is illegal: {error}") from error
+        self.count += intake.inner_count
+        self._volumes.put(draft.topic, appended.record_bytes, count=intake.inner_count)
+        decided = Destination(draft, draft.topic, draft.queue_number, is_awaited)
+        return Receipt((appended,), decided, is_batch=True)
 
     def accept_due(self, draft: Draft) -> Appended:
         """Stores a message of the broker itself unchanged, such as one whose delay is over.

@@ -18,7 +18,7 @@ from sprocket.base.errors import (
 )
 from sprocket.base.ports import Clock, Entropy
 from sprocket.broker.dispatch import FAQ
-from sprocket.broker.sending.destination import Intake
+from sprocket.broker.sending.destination import Intake, check_batched
 from sprocket.broker.sending.group_rules import GroupRules
 from sprocket.broker.sending.stamp import Stamp
 from sprocket.broker.settings import BrokerSettings
@@ -28,6 +28,7 @@ from sprocket.message.batch import decode as decode_batch
 from sprocket.message.compression import COMPRESSED
 from sprocket.message.drafting import drafted
 from sprocket.message.hosts import pack
+from sprocket.message.inner_batch import WRAPPED
 from sprocket.message.properties import (
     PROPERTIES_BYTES_MAX,
     SENT_PROPERTIES_BYTES_MAX,
@@ -46,12 +47,13 @@ from sprocket.message.topic import (
 )
 from sprocket.message.topic_attributes import (
     MessageType,
+    has_batch_queues,
     is_compacted,
     message_type,
     priority_of,
 )
 from sprocket.protocol.bodies import TopicConfig
-from sprocket.protocol.command import Command
+from sprocket.protocol.command import Buffer, Command
 from sprocket.protocol.requests.send import SendBatch, SendMessage, SendMessageV2
 from sprocket.remoting.transport import Peer
 
@@ -59,6 +61,8 @@ SendHeader = SendMessage | SendMessageV2
 
 #: Bit of `sys_flag`: the topic's messages carry several tags.
 _MULTI_TAG = 0x2
+#: The bits of `sys_flag` that a sender may set.
+SENDERS_BITS = ~(TRANSACTION_MASK | WRAPPED)
 #: Messages in one batch at most.
 BATCH_COUNT_MAX = 10_000
 
@@ -107,6 +111,7 @@ class SendReader:
                 f"{PROPERTIES_BYTES_MAX} are allowed"
             )
         properties, now_ms = decode(text), self._clock.now_ms()
+        has_key = names.UNIQUE_KEY in properties
         self._stamp.mark(properties, now_ms, is_retry=is_retry_topic(header.topic))
         if not is_retry_topic(header.topic):
             check_room(text, properties)
@@ -127,6 +132,8 @@ class SendReader:
             born_host=pack(peer.address),
             reconsume_times=header.reconsume_times,
         )
+        if is_batch and has_batch_queues(topic.attributes) and has_key:
+            return Intake(draft, properties, inner_count=self._inner_count(command.body))
         if is_batch:
             return Intake(draft, properties, parts=self._parts(draft, now_ms))
         if not is_retry_topic(draft.topic):
@@ -141,6 +148,22 @@ class SendReader:
             raise IllegalMessage(
                 f"the batch has {len(command.body)} bytes, at most {bytes_max} are allowed"
             )
+
+    def _inner_count(self, body: Buffer) -> int:
+        """How many messages a batch has that is kept as one record; they are stored as they are.
+
+        Raises:
+            IllegalMessage: there are none or too many, or one asks for what only a message by
+                itself gets: a delay or a transaction.
+        """
+        parts = decode_batch(body)
+        if not 0 < len(parts) <= BATCH_COUNT_MAX:
+            raise IllegalMessage(f"a batch has 1 to {BATCH_COUNT_MAX} messages, not {len(parts)}")
+        for _, _, text in parts:
+            if len(text) > PROPERTIES_BYTES_MAX:
+                raise IllegalMessage("a message of the batch has too long properties")
+            check_batched(decode(text))
+        return len(parts)
 
     def _parts(self, envelope: Draft, now_ms: int) -> list[Intake]:
         """The messages of a batch, each with its own properties."""
@@ -204,9 +227,9 @@ def check_room(text: str, properties: Mapping[str, str]) -> None:
 
 
 def stored_flag(sys_flag: int, topic: TopicConfig) -> int:
-    """The sender's bits without those of transactions, which would hide the message from its
-    queue."""
-    sys_flag &= ~TRANSACTION_MASK
+    """The sender's bits without those of brokers, which would hide the message from its queue, or
+    make it a batch."""
+    sys_flag &= SENDERS_BITS
     return sys_flag | _MULTI_TAG if topic.topic_filter_type == "MULTI_TAG" else sys_flag
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from sprocket.base.errors import OffsetOutOfRange, SystemFailure
+from sprocket.base.errors import IllegalMessage, OffsetOutOfRange, SystemFailure
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.destination import Intake
@@ -19,6 +19,7 @@ from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.message.drafting import copy_draft
 from sprocket.message.ids import offset_id
+from sprocket.message.inner_batch import INNER_BATCH
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import parse
 from sprocket.protocol.codes import RequestCode
@@ -57,6 +58,7 @@ class SendBacks:
             GroupNotFound: the group is unknown.
             NoPermission: the broker or the retry topic is not writable.
             SystemFailure: there is no such message.
+            IllegalMessage: it is a batch, of which only one message failed.
             DiskFull: the disk is full.
         """
         header = command.read(SendBack)
@@ -68,6 +70,8 @@ class SendBacks:
         except OffsetOutOfRange:
             raise SystemFailure(f"look message by offset failed, {header.offset}") from None
         record = parse(raw)
+        if record.sys_flag & INNER_BATCH:
+            raise IllegalMessage("a batch cannot be sent back: send the message of it as a new one")
         properties = decode_bytes(record.properties)
         draft = copy_draft(
             record, properties, record.topic, queue_number=record.queue_number, tries=1

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from sprocket.base.errors import SprocketError
 from sprocket.base.ports import Clock
 from sprocket.broker.sending.destination import DelayRules, Destination
-from sprocket.broker.sending.intake import Placing, SendHeader, stored_flag
+from sprocket.broker.sending.intake import SENDERS_BITS, Placing, SendHeader, stored_flag
 from sprocket.broker.sending.plain import Plain, PlainTexts
 from sprocket.broker.sending.stamp import Stamp
 from sprocket.delay.timers.timed import QUEUE, TimedWait, slot_of, waiting_text
@@ -25,7 +25,7 @@ from sprocket.message.properties import (
     TIMER_DELIVER_MS,
 )
 from sprocket.message.recall import encode_handle
-from sprocket.message.record import TRANSACTION_MASK, Draft
+from sprocket.message.record import Draft
 from sprocket.message.topic import RETRY_PREFIX, TIMER
 from sprocket.message.topic_attributes import is_compacted
 from sprocket.protocol.command import Command
@@ -90,7 +90,7 @@ class RunReader:
                 unique_key, rest = plain
                 draft = Draft(
                     name, number, command.body, behind(text) if wait is None else b"",
-                    rest.tag_code, header.flag, header.sys_flag & ~TRANSACTION_MASK | more_flags,
+                    rest.tag_code, header.flag, header.sys_flag & SENDERS_BITS | more_flags,
                     header.born_timestamp, born_host, header.reconsume_times, 0, rest.keys,
                     unique_key,
                 )  # fmt: skip

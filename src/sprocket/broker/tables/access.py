@@ -13,6 +13,7 @@ from sprocket.base.errors import (
     NoPermission,
     SubscriptionMissing,
     SubscriptionOutdated,
+    SystemFailure,
     TopicNotFound,
 )
 from sprocket.broker.dispatch import FAQ
@@ -23,6 +24,7 @@ from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.message_filters import is_code, wants_of
 from sprocket.broker.tables.topics import Topics
 from sprocket.message.topic import is_readable
+from sprocket.message.topic_attributes import has_batch_queues
 from sprocket.protocol.bodies import GroupConfig, SubscriptionData, TopicConfig
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Header
@@ -107,6 +109,8 @@ class ReadAccess:
             kind, text, codes = header.expression_type, header.subscription, []
             is_class = bool(header.sys_flag & CLASS_FILTER)
         if is_code(kind) or is_class:
+            if has_batch_queues(topic.attributes):
+                raise SystemFailure("filters in Python do not see the messages of batches")
             choose = self._filters.choose(header.consumer_group, header.topic, text)
             return Permit(topic, group, None, choose)
         return Permit(topic, group, wants_of(kind, text, config, codes=codes))

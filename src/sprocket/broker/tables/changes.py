@@ -15,6 +15,11 @@ from typing import NamedTuple
 
 #: The tables whose rows are followed.
 TOPICS, GROUPS, OFFSETS, LEASES, FILTERS = "topics", "groups", "offsets", "leases", "filters"
+#: Pops in order, and how groups consume topics.
+ORDERS, MODES = "orders", "modes"
+TABLES = (TOPICS, GROUPS, OFFSETS, LEASES, FILTERS, ORDERS, MODES)
+#: Those that change all the time.
+_BUSY = (OFFSETS, ORDERS)
 #: The part of a change that concerns a whole row.
 WHOLE = -1
 #: Changes that are kept; a slave that is further behind gets a listing.
@@ -27,7 +32,8 @@ class Change(NamedTuple):
     Attributes:
         table: one of the constants above.
         name: the row's key.
-        part: of a group's offsets in a topic the number of the queue; or `WHOLE`.
+        part: of a group's offsets, or pops in order, in a topic the number of the queue; or
+            `WHOLE`.
     """
 
     table: str
@@ -42,8 +48,8 @@ class ChangeJournal:
 
     Args:
         new_origin: makes a text that nobody else makes.
-        on_definition: is called with the version when another table than that of offsets changes,
-            of which slaves are told at once.
+        on_definition: is called with the version when a table changes that does not change all the
+            time: slaves are told at once.
 
     Attributes:
         origin: tells the versions of this start of the broker from those of others; empty until
@@ -91,7 +97,7 @@ class ChangeJournal:
             dropped = len(self._changes) // 2
             del self._changes[:dropped]
             self._before += dropped
-        if table != OFFSETS:
+        if table not in _BUSY:
             self._on_definition(self.version)
 
     def has(self, origin: str, version: int) -> bool:

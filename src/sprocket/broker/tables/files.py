@@ -1,8 +1,8 @@
 """The state files of a broker: which table is in which file, and when each file is written.
 
 Topics, groups, filters and leases are saved when they change. Offsets, of consumers and of delayed
-messages, are saved periodically. All tables are saved when the broker stops. The file names are
-RocketMQ's, except `filterCode.json` and `queueLocks.json`.
+messages, and pops in order are saved periodically. All tables are saved when the broker stops. The
+file names are RocketMQ's, except `filterCode.json` and `queueLocks.json`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ class StateFiles:
         root: the broker's folder; the files are in `config` below it.
 
     Attributes:
-        topics, groups, filters, locks, pop_orders, request_modes: files that are saved when their
-            table changes.
+        topics, groups, filters, locks, request_modes: files that are saved when their table
+            changes.
         timer_counts: saved periodically, and when the timers stop.
-        offset_rounds: saves the consumers' offsets periodically.
+        offset_rounds, order_rounds: save the consumers' offsets, and what they popped in order,
+            periodically.
     """
 
     def __init__(self, tables: Tables, store: Store, disk: Disk, root: str) -> None:
@@ -42,20 +43,21 @@ class StateFiles:
         self.groups = file("subscriptionGroup.json", tables.groups)
         self.locks = file("queueLocks.json", tables.lock_table)
         self.filters = file("filterCode.json", tables.filters.uploads)
-        self.pop_orders = file("consumerOrderInfo.json", tables.pop_orders)
+        orders = file("consumerOrderInfo.json", tables.pop_orders)
         self.request_modes = file("messageRequestMode.json", tables.request_modes)
         self.timer_counts = file("timermetrics", tables.timer_counts)
         offsets = file("consumerOffset.json", tables.offsets)
         delays = file("delayOffset.json", tables.progress)
         pending = file("transactionMetrics", tables.pending)
         self.offset_rounds = OffsetSaver(offsets, tables.offsets, store)
+        self.order_rounds = OffsetSaver(orders, tables.pop_orders, store)
         self._delay_rounds = OffsetSaver(delays, tables.progress, store)
         self._pending_rounds = OffsetSaver(pending, tables.pending, store)
         self._timer_rounds = OffsetSaver(self.timer_counts, tables.timer_counts, store)
         self._all = [self.topics, self.groups, offsets, delays, pending, self.timer_counts]
         if tables.filters.is_on:
             self._all.append(self.filters)
-        self._all += [self.locks, self.pop_orders, self.request_modes]
+        self._all += [self.locks, orders, self.request_modes]
 
     def __iter__(self) -> Iterator[StateFile]:
         """All files in use, in the order in which they are loaded and saved."""
@@ -68,7 +70,7 @@ class StateFiles:
         Raises:
             StoreError, ClosedError: a file cannot be saved.
         """
-        await self.pop_orders.written()
+        await self.order_rounds.save_at_once()
         await self.offset_rounds.save_at_once()
 
     def rounds(self, settings: BrokerSettings) -> Iterator[tuple[str, Work]]:
@@ -81,6 +83,7 @@ class StateFiles:
             return settings.config.delay_save_ms
 
         yield "offsets", partial(self.offset_rounds.run, offset_save_ms)
+        yield "pops in order", partial(self.order_rounds.run, offset_save_ms)
         yield "delays", partial(self._delay_rounds.run, delay_save_ms)
         yield "counts of transactions", partial(self._pending_rounds.run, delay_save_ms)
         yield "timers", partial(self._timer_rounds.run, delay_save_ms)

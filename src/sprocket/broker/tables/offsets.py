@@ -62,8 +62,8 @@ class ConsumerOffsets:
         entries_max: the most committed offsets.
         steady_ms: a clock that never jumps, by which resets end: one that jumped could end a reset
             before all consumers know of it.
-        on_change: called with the key of a row and the number of the queue whose offset or reset
-            has changed; with -1 if the whole row is gone.
+        on_change: called with the key of a row and the queue that has changed; -1 if all of it is
+            gone.
 
     Attributes:
         version: rises once in 500 commits, so that slaves copy the offsets.
@@ -77,7 +77,7 @@ class ConsumerOffsets:
         *,
         entries_max: int,
         steady_ms: Callable[[], int] = loop_ms,
-        on_change: Callable[[str, int], None] | None = None,
+        on_change: Callable[[str, int], None] = lambda key, queue_number: None,
     ) -> None:
         self._clock = clock
         self._on_change = on_change
@@ -209,8 +209,7 @@ class ConsumerOffsets:
         """Remembers that a connection received the committed offset by a query."""
         reset = self._reset_of(group, topic, queue_number)
         if reset is not None:
-            key = _key(group, topic)
-            reset.notice_of(address).offset = self._committed[key][queue_number]
+            reset.notice_of(address).offset = self._committed[_key(group, topic)][queue_number]
 
     def _reset_of(self, group: str, topic: str, queue_number: int) -> Reset | None:
         """The reset in force; None if there is none or it is over."""
@@ -224,16 +223,21 @@ class ConsumerOffsets:
         if not self._resets[key]:
             del self._resets[key]
         self.is_changed = True
-        if self._on_change is not None:
-            self._on_change(key, queue_number)
+        self._on_change(key, queue_number)
         return None
 
     def pop_from(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
         """Commits for a group that pops here, which a reset has reached by that; as `commit`."""
-        self._resets.get(key := _key(group, topic), {}).pop(queue_number, None)
-        if not self._resets.get(key, True):
+        resets = self._resets.get(key := _key(group, topic))
+        if resets and resets.pop(queue_number, None) and not resets:
             del self._resets[key]
         self.commit(group, topic, queue_number=queue_number, offset=offset)
+
+    def count_popped(self, group: str, topic: str, queue_number: int, count: int) -> None:
+        """Counts messages that a group popped, or below 0 that it has done."""
+        self.popped.add(group, topic, queue_number, count)
+        self.is_changed = True
+        self._on_change(_key(group, topic), queue_number)
 
     def put(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
         """Sets a committed offset for an operator, even if the table is full."""
@@ -251,8 +255,7 @@ class ConsumerOffsets:
             queues = self._committed[key] = dict(queues)
         queues[queue_number] = offset
         self.is_changed = True
-        if self._on_change is not None:
-            self._on_change(key, queue_number)
+        self._on_change(key, queue_number)
 
     def topics_of(self, group: str) -> list[str]:
         """Topics in which the group has offsets, sorted."""
@@ -283,8 +286,7 @@ class ConsumerOffsets:
             self._resets.pop(key, None)
             self.popped.forget(key, queues, self._clock.now_ms())
             self.is_changed = True
-            if self._on_change is not None:
-                self._on_change(key, -1)
+            self._on_change(key, -1)
 
     # For slaves, which copy whole rows or single queues.
 

@@ -5,8 +5,12 @@ consumer that asks again with the same attempt id, since the reply did not reach
 messages. The group's offset moves when the first messages are acknowledged; those that are
 acknowledged behind one that is not are never given out again.
 
-File: `consumerOrderInfo.json`, `{"table":{"topic@group":{queue:{...}}}}`, as Java writes it. It is
-saved before the reply to a pop, an acknowledgement or a change of the invisible time.
+A row is never changed but replaced. Each new one is in a record of the log before the reply to the
+pop, the acknowledgement or the change of the invisible time (`broker/pop/journal.py`), so the file
+may be some seconds old: a start applies the records from the file's `marks` on.
+
+File: `consumerOrderInfo.json`, `{"table":{"topic@group":{queue:{...}}}}`, as Java writes it, with
+`marks` beside the table, which Java does not read.
 Source: ConsumerOrderInfoManager of RocketMQ 5.3, which gives out again what was acknowledged behind
 one that was not, and saves every ten seconds.
 """
@@ -17,6 +21,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
+
+#: By topic and queue, the offset of the first record that a table has not applied.
+Marks = dict[str, dict[int, int]]
 
 #: Offsets of one queue that are remembered at most: Java has a bit for each in a signed number.
 OFFSETS_MAX = 63
@@ -83,16 +91,37 @@ class OrderedPop(msgspec.Struct, omit_defaults=True):
         return following
 
 
+def row_of(state: Any) -> OrderedPop:
+    """A row from its JSON.
+
+    Raises:
+        msgspec.ValidationError: the JSON has another form.
+    """
+    return msgspec.convert(state, OrderedPop, strict=False)
+
+
 class OrderTable:
     """The pops in order.
 
     Args:
-        on_change: is called after each change, so that the table is saved.
+        on_change: is called with the `topic@group` and the number of a queue after each change.
+        marks: up to which records about popped messages all tables are right now; None if that is
+            unknown.
+
+    Attributes:
+        marks: the same for what was loaded, or copied from a master: a start applies the records
+            from there on, or none if this is None.
+        is_changed: whether the table has changed since the saver cleared this flag.
     """
 
-    def __init__(self, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self, on_change: Callable[[str, int], None], marks: Callable[[], Marks | None]
+    ) -> None:
         self._on_change = on_change
+        self._marks = marks
         self._rows: dict[str, dict[int, OrderedPop]] = {}
+        self.marks: Marks | None = None
+        self.is_changed = False
 
     def find(self, group: str, topic: str, queue_number: int) -> OrderedPop | None:
         """What was popped last from a queue; None if that is unknown."""
@@ -117,17 +146,14 @@ class OrderTable:
         done = (offset for place, offset in places if found.is_done(place))
         return frozenset((*done, *(found.done_later or ())))
 
-    def give(
+    def given(
         self, group: str, topic: str, queue_number: int, offsets: Sequence[int], *, pop_ms: int,
         invisible_ms: int, attempt: str | None, start: int,
-    ) -> dict[int, int]:  # fmt: skip
-        """Remembers messages that are given out, and which others from `start` on are done already.
+    ) -> OrderedPop:  # fmt: skip
+        """The row when messages are given out, with which others from `start` on are done already.
 
         Args:
             start: the group's offset, from which they were read.
-
-        Returns:
-            How often they were given out before, of those that were.
         """
         before = self.find(group, topic, queue_number)
         done = self.done_offsets(group, topic, queue_number)
@@ -141,7 +167,7 @@ class OrderTable:
             for offset in before.offsets():
                 if offset in given and (count := earlier.get(offset, 0) + (not is_same)):
                     counts[offset] = count
-        self._rows.setdefault(f"{topic}@{group}", {})[queue_number] = OrderedPop(
+        return OrderedPop(
             attempt=attempt,
             done_bits=sum(1 << place for place, each in enumerate(listed) if each in done),
             invisible_ms=invisible_ms,
@@ -151,45 +177,62 @@ class OrderTable:
             counts=counts or None,
             pop_ms=pop_ms,
         )
-        self._on_change()
-        return counts
 
-    def acknowledge(
-        self, group: str, topic: str, queue_number: int, offset: int, pop_ms: int
-    ) -> int | None:
-        """Takes an acknowledgement; None if its handle is void, or names none of the messages.
-
-        Returns:
-            The group's next offset.
-        """
+    def acknowledged(
+        self, group: str, topic: str, queue_number: int, done: Sequence[int], pop_ms: int
+    ) -> OrderedPop | None:
+        """The row when messages are acknowledged; None if their handle is void, or names none of
+        the messages."""
         found = self._of_pop(group, topic, queue_number, pop_ms)
-        offsets = [] if found is None else found.offsets()
-        if found is None or offset not in offsets:
+        if found is None:
             return None
-        found.done_bits |= 1 << offsets.index(offset)
-        self._on_change()
-        return found.next_offset()
+        bits, offsets = 0, found.offsets()
+        for offset in done:
+            if offset in offsets:
+                bits |= 1 << offsets.index(offset)
+        return replace(found, done_bits=found.done_bits | bits) if bits else None
 
-    def hide(
+    def hidden(
         self, group: str, topic: str, queue_number: int, offset: int, *, pop_ms: int,
         visible_ms: int,
-    ) -> bool:  # fmt: skip
-        """Changes when a message becomes visible; False if its handle is void."""
+    ) -> OrderedPop | None:  # fmt: skip
+        """The row when a message becomes visible at another time; None if its handle is void."""
         found = self._of_pop(group, topic, queue_number, pop_ms)
         if found is None or offset not in found.offsets():
-            return False
-        found.visible_ms = {**(found.visible_ms or {}), offset: visible_ms}
-        self._on_change()
-        return True
+            return None
+        return replace(found, visible_ms={**(found.visible_ms or {}), offset: visible_ms})
 
     def _of_pop(self, group: str, topic: str, queue_number: int, pop_ms: int) -> OrderedPop | None:
         found = self.find(group, topic, queue_number)
         return found if found is not None and found.pop_ms == pop_ms else None
 
-    def clear(self, group: str, topic: str, queue_number: int) -> None:
-        """Forgets what was popped from a queue: its group was reset there."""
-        if self._rows.get(f"{topic}@{group}", {}).pop(queue_number, None) is not None:
-            self._on_change()
+    def put(self, group: str, topic: str, queue_number: int, row: OrderedPop | None) -> None:
+        """Replaces a row; None removes it."""
+        self._put(f"{topic}@{group}", queue_number, row)
+
+    def _put(self, key: str, queue_number: int, row: OrderedPop | None) -> None:
+        if row is not None:
+            self._rows.setdefault(key, {})[queue_number] = row
+        else:
+            queues = self._rows.get(key, {})
+            if queues.pop(queue_number, None) is None:
+                return
+            if not queues:
+                del self._rows[key]
+        self.is_changed = True
+        self._on_change(key, queue_number)
+
+    def rows_of(
+        self, *, topic: str | None = None, group: str | None = None
+    ) -> list[tuple[str, str, int]]:
+        """Group, topic and queue of all rows of a topic, or of a group."""
+        return [
+            (its_group, its_topic, number)
+            for key, queues in self._rows.items()
+            for its_topic, _, its_group in [key.partition("@")]
+            if topic in (None, its_topic) and group in (None, its_group)
+            for number in queues
+        ]
 
     def keep(self, is_wanted: Callable[[str, str], bool], now_ms: int) -> None:
         """Drops what was popped a day ago, and what belongs to no topic and group any more.
@@ -199,12 +242,10 @@ class OrderTable:
         """
         for key, queues in list(self._rows.items()):
             topic, _, group = key.partition("@")
-            if not is_wanted(topic, group):
-                queues.clear()
-            for number in [n for n, each in queues.items() if now_ms - each.last_ms > _KEPT_MS]:
-                del queues[number]
-            if not queues:
-                del self._rows[key]
+            wanted = is_wanted(topic, group)
+            for number, each in list(queues.items()):
+                if not wanted or now_ms - each.last_ms > _KEPT_MS:
+                    self._put(key, number, None)
 
     def next_offsets(self) -> list[tuple[str, str, int, int]]:
         """Group, topic, queue and next offset of all."""
@@ -215,9 +256,31 @@ class OrderTable:
             for number, each in queues.items()
         ]
 
+    # For slaves, which copy single rows.
+
+    def names(self) -> list[str]:
+        """The keys of all rows: `topic@group`."""
+        return list(self._rows)
+
+    def row(self, key: str) -> Mapping[int, OrderedPop]:
+        """The rows of a `topic@group`, by queue number."""
+        return self._rows.get(key, {})
+
+    def copy(self, key: str, rows: Mapping[int, Any]) -> None:
+        """Makes rows as a master has them; None for one that is gone.
+
+        Raises:
+            msgspec.ValidationError: a row has another form.
+        """
+        for number, row in rows.items():
+            self._put(key, number, None if row is None else row_of(row))
+
     def to_json(self) -> dict[str, Any]:
-        """The table for its file."""
-        return {"table": msgspec.to_builtins(self._rows, str_keys=True)}
+        """The table for its file; later changes do not show in it."""
+        state = {"table": msgspec.to_builtins(self._rows, str_keys=True)}
+        if (marks := self._marks()) is not None:
+            state["marks"] = msgspec.to_builtins(marks, str_keys=True)
+        return state
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Loads the table from its file.
@@ -233,3 +296,5 @@ class OrderTable:
             for key, queues in rows.items()
             if (known := {number: each for number, each in queues.items() if each.distances})
         }
+        marks = state.get("marks")
+        self.marks = None if marks is None else msgspec.convert(marks, Marks, strict=False)

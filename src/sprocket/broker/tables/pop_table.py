@@ -47,6 +47,29 @@ class PopTable:
         """How many messages of a queue the group has popped and not acknowledged."""
         return self._flying.get(_key(group, topic), {}).get(queue_number, 0)
 
+    def flying(self, key: str) -> Mapping[int, int]:
+        """The same by queue, for a `topic@group`."""
+        return self._flying.get(key, {})
+
+    def voids(self, key: str) -> Mapping[int, int]:
+        """By queue, up to which time of a pop the handles of a `topic@group` are void."""
+        return self._void_ms.get(key, {})
+
+    def void_keys(self) -> list[str]:
+        """Every `topic@group` of which some handles are void."""
+        return list(self._void_ms)
+
+    def copy(self, key: str, flying: Mapping[int, int], voids: Mapping[int, int]) -> None:
+        """Makes the numbers of a `topic@group` as a master has them, of the queues that it names;
+        0 in flight is none."""
+        for table, numbers in ((self._flying, flying), (self._void_ms, voids)):
+            queues = table.setdefault(key, {})
+            queues.update(numbers)
+            for number in [number for number, value in queues.items() if not value]:
+                del queues[number]
+            if not queues:
+                del table[key]
+
     def add(self, group: str, topic: str, queue_number: int, count: int) -> None:
         """Counts messages that were popped, or below 0 that are done. An acknowledgement that a
         client repeats may count twice, so the number never goes below 0."""

@@ -24,10 +24,10 @@ class RequestModeTable:
     """The modes that operators have set, by topic and group.
 
     Args:
-        on_change: is called after each change.
+        on_change: is called with the topic of a mode that has changed.
     """
 
-    def __init__(self, on_change: Callable[[], None]) -> None:
+    def __init__(self, on_change: Callable[[str], None]) -> None:
         self._on_change = on_change
         self.by_topic: dict[str, dict[str, RequestMode]] = {}
 
@@ -44,7 +44,17 @@ class RequestModeTable:
         if sum(map(len, self.by_topic.values())) >= _MODES_MAX:
             raise SystemBusy(f"the broker has {_MODES_MAX} request modes, its limit")
         self.by_topic.setdefault(mode.topic or "", {})[mode.consumer_group or ""] = mode
-        self._on_change()
+        self._on_change(mode.topic or "")
+
+    def copy(self, topic: str, modes: Mapping[str, RequestMode]) -> None:
+        """Makes the modes of a topic as a master has them; none for a topic without."""
+        if self.by_topic.get(topic, {}) == modes:
+            return
+        if modes:
+            self.by_topic[topic] = dict(modes)
+        else:
+            del self.by_topic[topic]
+        self._on_change(topic)
 
     def to_json(self) -> dict[str, Any]:
         """The table as JSON for its file."""

@@ -12,7 +12,7 @@ from functools import partial
 from sprocket.base.deadline import loop_ms
 from sprocket.base.ports import Clock
 from sprocket.broker.settings import BrokerSettings
-from sprocket.broker.tables.changes import LEASES, OFFSETS, ChangeJournal
+from sprocket.broker.tables.changes import LEASES, OFFSETS, ORDERS, ChangeJournal
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.code_filters import CodeFilters
 from sprocket.broker.tables.groups import Groups
@@ -39,8 +39,8 @@ class Tables:
         on_topic: called with the name of a topic that has changed.
         on_group: called with the name of a group that has changed.
         on_filters: called with the key of a filter in Python that has changed.
-        on_pop_order, on_mode: called when a pop in order, or a request mode, has changed.
-        journal: records the changes of offsets; the others call back.
+        on_mode: called with the name of a topic of which a request mode has changed.
+        journal: records the changes of offsets and of pops in order; the others call back.
 
     Attributes:
         locks: the leases on queues; `lock_table` is their form in the file.
@@ -59,8 +59,7 @@ class Tables:
         on_topic: Callable[[str], None],
         on_group: Callable[[str], None],
         on_filters: Callable[[Key], None],
-        on_pop_order: Callable[[], None],
-        on_mode: Callable[[], None],
+        on_mode: Callable[[str], None],
         journal: ChangeJournal,
     ) -> None:
         config = settings.config
@@ -79,5 +78,7 @@ class Tables:
         self.ledger = Ledger()
         self.pending = UndecidedCounts(self.ledger, clock)
         self.filters = CodeFilters(settings, clock, on_change=on_filters)
-        self.pop_orders = OrderTable(on_pop_order)
+        self.pop_orders = OrderTable(
+            partial(journal.record, ORDERS), lambda: self.offsets.popped.marks
+        )
         self.request_modes = RequestModeTable(on_mode)

@@ -21,6 +21,7 @@ from sprocket.base.ports import Clock
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.settings import BrokerSettings
 from sprocket.message import topic as names
+from sprocket.message.topic_attributes import BATCH_QUEUE, QUEUE_TYPE
 from sprocket.protocol.bodies import DataVersion, TopicConfig
 from sprocket.store.state.snapshot import ConvertedRows
 
@@ -106,6 +107,8 @@ class Topics:
         self._on_change = on_change
         self.by_name: dict[str, TopicConfig] = {topic.topic_name: topic for topic in own}
         self.own_names = frozenset(self.by_name)
+        #: Topics of copied messages of which the master has not said how many queues they have.
+        self._guessed: set[str] = set()
         self.version = DataVersion(timestamp=clock.now_ms())
 
     def get(self, name: str) -> TopicConfig | None:
@@ -198,32 +201,45 @@ class Topics:
         return known
 
     def add_missing(
-        self, queues: Mapping[str, Sequence[int]], *, is_copy: bool = False
+        self,
+        queues: Mapping[str, Sequence[int]],
+        *,
+        is_copy: bool = False,
+        is_batch: Callable[[str], bool] = lambda topic: False,
     ) -> list[str]:
         """Creates the unknown topics that have messages in the store.
 
         The power may have failed after a message was stored and before its new topic was saved.
         Such a topic gets as many queues as the template has, and never fewer than have messages.
         At a slave its master knows how many there are, and perhaps has not said so when it is lost.
-        So there it gets only those that have messages: what is sent to more of them by then would
-        not be read any more if the old master brings its own number back.
+        So there it gets only those that have messages, and more of them as messages come, until the
+        master says how many there are: what is sent to others by then would not be read any more
+        if the old master brings its own number back.
 
         Args:
             queues: numbers of the queues in the store, by topic.
             is_copy: whether the messages were copied from a master.
+            is_batch: whether the queues of a topic keep batches as one record.
 
         Returns:
-            Names of the topics created.
+            Names of the topics created, or given more queues.
         """
         template = self.by_name.get(names.TEMPLATE)
         made = []
         for name, numbers in queues.items():
-            if name in self.by_name or self.is_own(name) or names.fault_of_topic(name):
-                continue
             count = max(numbers) + 1
-            if not is_copy and template is not None and names.group_of(name) is None:
+            if (known := self.by_name.get(name)) is not None:
+                if name not in self._guessed or known.read_queue_nums >= count:
+                    continue
+            elif self.is_own(name) or names.fault_of_topic(name):
+                continue
+            if is_copy:
+                self._guessed.add(name)
+            elif template is not None and names.group_of(name) is None:
                 count = max(count, template.write_queue_nums)
             self.by_name[name] = new_topic(name, queues=count)
+            if is_batch(name):
+                self.by_name[name].attributes = {QUEUE_TYPE: BATCH_QUEUE}
             self._changed(name)
             made.append(name)
         return made
@@ -248,6 +264,7 @@ class Topics:
 
     def copy(self, name: str, topic: TopicConfig | None) -> None:
         """Makes a topic as a master has it; None if it is gone. The broker's own stay."""
+        self._guessed.discard(name)
         if self.is_own(name) or self.by_name.get(name) == topic:
             return
         if topic is None:

@@ -6,7 +6,7 @@ are delivered. Messages that are fetched before this is known wait here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sprocket.base.errors import UsageError
 from sprocket.client.base.subscription import Listener, Subscription
@@ -20,6 +20,8 @@ from sprocket.client.fetching.window import Window
 from sprocket.client.session.session import Session
 
 Delivery = ConcurrentDelivery | OrderedDelivery | IteratedDelivery
+#: See `Dispatcher.open`.
+AroundRedelivery = Callable[[RedeliveryPolicy, int], RedeliveryPolicy]
 
 #: How many times concurrent consumption redelivers a message, unless configured otherwise.
 _RECONSUME_MAX = 16
@@ -57,6 +59,7 @@ class Dispatcher:
         self._counters = counters
         self._pauses = pauses
         self._session: Session | None = None
+        self._around: AroundRedelivery | None = None
         self._delivery: Delivery | None = None
         #: Whether messages are iterated over; None before the first subscription.
         self._is_iterated: bool | None = None
@@ -92,9 +95,14 @@ class Dispatcher:
         self._is_iterated = listener is None
         self._make()
 
-    def open(self, session: Session) -> None:
-        """Starts to deliver, as soon as the strategy is known."""
-        self._session = session
+    def open(self, session: Session, around: AroundRedelivery | None = None) -> None:
+        """Starts to deliver, as soon as the strategy is known.
+
+        Args:
+            around: takes what happens to failed messages that were pulled, and the number of
+                failures after which a message is dead; returns what happens to all messages.
+        """
+        self._session, self._around = session, around
         self._make()
 
     def offer(self, window: Window) -> None:
@@ -146,4 +154,5 @@ class Dispatcher:
         config = self._config
         times = _RECONSUME_MAX if config.reconsume_max is None else config.reconsume_max
         timeout_ms = config.call_timeout_ms
-        return Redelivery(session, self._group, reconsume_max=times, timeout_ms=timeout_ms)
+        pulled = Redelivery(session, self._group, reconsume_max=times, timeout_ms=timeout_ms)
+        return pulled if self._around is None else self._around(pulled, times)

@@ -31,6 +31,8 @@ class ConsumeMode(NamedTuple):
 SHARING = ConsumeMode()
 #: Every member reads every queue and stores its own offsets.
 BROADCASTING = ConsumeMode(message_model="BROADCASTING", commits_by_pull=False)
+#: Messages are popped; only the group's retry topic is pulled, and shared.
+POPPING = ConsumeMode("CONSUME_POP")
 
 
 def polling(*, commits: bool) -> ConsumeMode:

@@ -24,6 +24,7 @@ from dataclasses import replace
 
 from sprocket.base.errors import DirectoryInUse, RemoteProtocolError, StoreError, UsageError
 from sprocket.base.ports import Disk
+from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ConsumerConfig
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
@@ -195,3 +196,18 @@ def broadcasting_config(config: ConsumerConfig) -> ConsumerConfig:
     if config.instance is not None:
         return config
     return replace(config, instance=_BROADCASTING_INSTANCE)
+
+
+def open_local(
+    world: ClientEnvironment | None, folder: str | None, client_id: str, group: str
+) -> LocalOffsets:
+    """The offsets of a client's group on this machine.
+
+    Raises:
+        UsageError: the world has no disk.
+        DirectoryInUse, StoreError, OSError: as for `LocalOffsets.open`.
+    """
+    disk = ClientEnvironment.real_disk() if world is None else world.disk
+    if disk is None:
+        raise UsageError("broadcasting needs a disk for its positions")
+    return LocalOffsets.open(disk, folder, client_id=client_id, group=group)

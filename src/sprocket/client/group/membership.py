@@ -25,7 +25,7 @@ from sprocket.client.fetching.feed_parts import FeedParts
 from sprocket.client.fetching.fetcher import Feed
 from sprocket.client.fetching.statistics import WindowStatistics
 from sprocket.client.group.leases import Leases
-from sprocket.client.group.lookup import Lookup, RouteLookup, SharedLookup, SoleLookup, TopicMembers
+from sprocket.client.group.lookup import RouteLookup, TopicMembers
 from sprocket.client.group.offset_store import OffsetStore
 from sprocket.client.group.offsets import StartPosition
 from sprocket.client.group.rebalance import Acquire, Instruction, Rebalance
@@ -80,9 +80,7 @@ class Membership:
         self._renew_now = asyncio.Event()
         self._routed = RouteLookup(parts.session, parts.group, parts.config.call_timeout_ms)
         is_alone = options.chosen is not None or parts.mode.is_broadcasting
-        self._lookup: Lookup = (
-            SoleLookup(self._routed, options.chosen) if is_alone else SharedLookup(self._routed)
-        )
+        self._lookup = options.lookup_of(self._routed, is_alone=is_alone)
         strategy = average if is_alone else strategy_of(parts.config.assign)
         self._rebalance = Rebalance(parts.session.client_id, strategy)
         self._shares = Shares(parts.config, options.on_share)

@@ -20,7 +20,7 @@ from sprocket.base.ports import Clock
 from sprocket.client.base.subscription import Later, Listener, Subscription
 from sprocket.client.base.threads import call_in_thread
 from sprocket.client.base.user_code import is_from_outside
-from sprocket.client.config import FetchConfig
+from sprocket.client.config import ClientConfig
 from sprocket.client.fetching.fetcher import Feed, as_sent
 from sprocket.client.fetching.statistics import Statistics, TopicStatistics
 from sprocket.client.fetching.window import Window
@@ -73,7 +73,7 @@ class MemberInfo(NamedTuple):
     """
 
     group: str
-    config: FetchConfig
+    config: ClientConfig
     is_ordered: bool
     nameservers: tuple[str, ...]
     began_ms: int

@@ -10,6 +10,7 @@ from sprocket.client.base.user_code import call_on_loop
 from sprocket.client.config import FetchConfig
 from sprocket.client.fetching.window import FetchLimits
 from sprocket.client.group.local_offsets import LocalOffsets
+from sprocket.client.group.lookup import Lookup, RouteLookup, SharedLookup, SoleLookup
 from sprocket.message.queue import QueueId
 
 logger = logging.getLogger(__name__)
@@ -26,12 +27,20 @@ class MembershipOptions(NamedTuple):
         local: where a broadcasting consumer stores its offsets.
         on_share: is called when the assignment of a topic changes.
         on_held: is called when the consumer starts to read a queue.
+        lookup: makes what finds the queues to pull, where that is not decided by the members.
     """
 
     chosen: Callable[[str], Sequence[QueueId]] | None = None
     local: LocalOffsets | None = None
     on_share: OnShare | None = None
     on_held: Callable[[], None] | None = None
+    lookup: Callable[[RouteLookup], Lookup] | None = None
+
+    def lookup_of(self, routed: RouteLookup, *, is_alone: bool) -> Lookup:
+        """What finds the queues to pull."""
+        if self.lookup is not None:
+            return self.lookup(routed)
+        return SoleLookup(routed, self.chosen) if is_alone else SharedLookup(routed)
 
 
 class Shares:

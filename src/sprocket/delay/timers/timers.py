@@ -14,14 +14,16 @@ import logging
 from collections.abc import Sequence
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import OffsetOutOfRange, StoreError
+from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.delay.timers.delivery_history import read_history
 from sprocket.delay.timers.pending import DueCounts, pending
-from sprocket.delay.timers.timed import QUEUE
+from sprocket.delay.timers.timed import QUEUE, waiting
 from sprocket.delay.timers.timer_check import TimerProgress
 from sprocket.delay.timers.timer_intake import TimerIntake
 from sprocket.delay.timers.timer_log import TimerUnit
 from sprocket.delay.timers.timer_recovery import queue_offset_of, recover
+from sprocket.message.properties import decode_bytes
+from sprocket.message.record import parse
 from sprocket.message.topic import TIMER
 
 logger = logging.getLogger(__name__)
@@ -124,7 +126,7 @@ class Timers(TimerIntake):
             is_late = True
             for unit in files.units_in(slot_ms):
                 is_late = is_late and queue_offset_of(self._store, unit) >= queue_then
-                if is_late:
+                if is_late or self._waits_on(unit, until_ms):
                     late.append(unit)
                 else:
                     self.counts.add(unit.topic_hash, -unit.adds, now_ms)
@@ -133,6 +135,20 @@ class Timers(TimerIntake):
             slot_ms = files.wheel.next_used(slot_ms + files.wheel.width_ms, until_ms)
         for unit in reversed(late):
             files.enter(until_ms, unit.magic, unit.written_ms, unit[4:])
+
+    # Each broker chooses the slot in which a message is rolled by the time at which it puts it on
+    # its wheel, so the master's may be a later one.
+    def _waits_on(self, unit: TimerUnit, until_ms: int) -> bool:
+        """Whether a message of a slot that the master has left is to be rolled, and was not yet."""
+        if not unit.rolls or unit.log_offset in self._replaced:
+            return False
+        try:
+            record = parse(self._store.lookup(unit.log_offset))
+        except (OffsetOutOfRange, CorruptRecord):
+            return False
+        place = (record.queue_offset, record.log_offset, record.size)
+        message = waiting(decode_bytes(record.properties), place, width_ms=self._layout.width_ms)
+        return message is not None and message.slot_ms >= until_ms
 
     # What goes out.
 

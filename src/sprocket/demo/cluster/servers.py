@@ -47,6 +47,11 @@ class ServerProcess:
         """`host:port`."""
         return f"{_HOST}:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """The number of the process that was started last, and of its process group; 0: none."""
+        return 0 if self._process is None else self._process.pid
+
     async def start(self) -> None:
         """Returns when it listens.
 

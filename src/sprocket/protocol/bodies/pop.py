@@ -1,7 +1,8 @@
 """The records about popped messages in the revive topic: check points and acknowledgements.
 
 Source: PopCheckPoint, AckMsg and BatchAckMsg of RocketMQ 5.3, which writes them in this order of
-fields; texts that it made are in the tests.
+fields; texts that it made are in the tests. Records of pops in order are ours: Java's brokers read
+past a tag that they do not know (PopReviveService.consumeReviveMessage).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from sprocket.protocol.bodies.body import Body, always
 from sprocket.protocol.command import Long
 
 #: The tags of the records.
-CHECK_POINT, ACK, ACK_BATCH = "ck", "ack", "bAck"
+CHECK_POINT, ACK, ACK_BATCH, IN_ORDER = "ck", "ack", "bAck", "order"
 
 
 class PopKey(NamedTuple):
@@ -86,6 +87,19 @@ class AckRecord(Body):
     def all_offsets(self) -> list[int]:
         """The queue offsets of all messages that it acknowledges."""
         return [self.offset] if self.offsets is None else list(self.offsets)
+
+
+class OrderRecord(Body):
+    """What a group has popped in order from a queue, from this record on.
+
+    Attributes:
+        row: JSON as in the file of pops in order; null if nothing is known any more.
+    """
+
+    group: str = always("", name="c")
+    queue_number: Long = always(0, name="q")
+    row: msgspec.Raw = msgspec.Raw(b"null")
+    topic: str = always("", name="t")
 
 
 def key_of(record: CheckPoint | AckRecord, broker: str) -> PopKey | None:

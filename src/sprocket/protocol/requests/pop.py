@@ -137,3 +137,9 @@ class AckMessages(Header, kw_only=True):
     """Acknowledges several popped messages; request body: `AckBatchBody`."""
 
     code: ClassVar[int] = 200151
+
+
+class PopRollback(Header, kw_only=True):
+    """Has RocketMQ's records about popped messages moved from RocksDB to the log."""
+
+    code: ClassVar[int] = 200056

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from sprocket.base.errors import ConfigError
@@ -39,16 +39,17 @@ class KeyPair(NamedTuple):
     password: str | None
 
 
-def serving(config: TlsConfig) -> ssl.SSLContext:
+def serving(config: TlsConfig, protocols: Sequence[str] = ()) -> ssl.SSLContext:
     """What a server needs for its handshakes.
+
+    Args:
+        protocols: what it speaks above TLS, for clients that ask (ALPN).
 
     Raises:
         ConfigError: a file cannot be read, or the files do not go together.
     """
     assert config.certificate is not None
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # Renegotiation lets a client have one handshake after the other on one connection.
-    made.options |= ssl.OP_NO_RENEGOTIATION
+    made = new_server_side(protocols)
     _take_pair(made, KeyPair(config.certificate, config.key, config.key_password))
     if config.client_certificates != NONE and config.authorities is not None:
         is_needed = config.client_certificates == REQUIRE
@@ -56,6 +57,16 @@ def serving(config: TlsConfig) -> ssl.SSLContext:
         _take_authorities(made, config.authorities)
     if (fault := _fault_of_own(made, config.certificate)) is not None:
         logger.warning("clients will refuse the certificate in %s: %s", config.certificate, fault)
+    return made
+
+
+def new_server_side(protocols: Sequence[str]) -> ssl.SSLContext:
+    """A server's side of handshakes, without a certificate yet."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # Renegotiation lets a client have one handshake after the other on one connection.
+    made.options |= ssl.OP_NO_RENEGOTIATION
+    if protocols:
+        made.set_alpn_protocols(protocols)
     return made
 
 
@@ -143,10 +154,10 @@ class WatchedFiles:
         return stamps
 
 
-def watched_serving(config: TlsConfig) -> WatchedFiles:
-    """A server's certificate, key and authorities."""
+def watched_serving(config: TlsConfig, protocols: Sequence[str] = ()) -> WatchedFiles:
+    """A server's certificate, key and authorities; see `serving`."""
     paths = [config.certificate, config.key, config.authorities]
-    return WatchedFiles([each for each in paths if each], lambda: serving(config))
+    return WatchedFiles([each for each in paths if each], lambda: serving(config, protocols))
 
 
 def watched_asking(tls: ClientTls) -> WatchedFiles:

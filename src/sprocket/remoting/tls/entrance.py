@@ -15,7 +15,7 @@ from typing import cast
 
 from sprocket.base.errors import ConnectionLost
 from sprocket.remoting import address
-from sprocket.remoting.tls.certificates import LOOK_SECONDS, watched_serving
+from sprocket.remoting.tls.certificates import LOOK_SECONDS, WatchedFiles, watched_serving
 from sprocket.remoting.tls.layer import TlsLayer
 from sprocket.remoting.tls.settings import ENFORCING, TlsConfig
 from sprocket.remoting.turns import Turns
@@ -36,17 +36,25 @@ class Entrance:
         config: the settings, with a certificate.
         turns: shares the loop between handshakes and requests.
         silent_seconds: how long a connection may send nothing at all.
+        files: the certificate; by default that of the settings.
 
     Raises:
         ConfigError: a file cannot be read, or the files do not go together.
     """
 
-    def __init__(self, config: TlsConfig, turns: Turns, *, silent_seconds: float) -> None:
+    def __init__(
+        self,
+        config: TlsConfig,
+        turns: Turns,
+        *,
+        silent_seconds: float,
+        files: WatchedFiles | None = None,
+    ) -> None:
         self._config = config
         self._turns = turns
         self.silent_seconds = silent_seconds
         self._loop = asyncio.get_running_loop()
-        self._files = watched_serving(config)
+        self._files = files or watched_serving(config)
         self._files.current(self._loop.time())
         self._waiting: set[asyncio.Transport] = set()
         self._watch: asyncio.TimerHandle | None = None

@@ -115,7 +115,7 @@ class TlsConfig:
     """Settings of a server's TLS: of its port, and of its own connections to others.
 
     Without a certificate a permissive server speaks no TLS; RocketMQ's makes one up for tests,
-    which nobody can check.
+    which nobody can check. The gRPC port of a proxy does so too, since its clients begin with TLS.
     """
 
     mode: str = setting(
@@ -128,13 +128,13 @@ class TlsConfig:
     certificate: str | None = setting(
         None,
         "File (PEM) of the server's certificate, followed by its chain.",
-        rocketmq="tls.server.certPath",
+        rocketmq="tls.server.certPath tlsCertPath",
         form=forms.file,
     )
     key: str | None = setting(
         None,
         "File (PEM) of the certificate's key; without it the key is in the file of `certificate`.",
-        rocketmq="tls.server.keyPath",
+        rocketmq="tls.server.keyPath tlsKeyPath",
         form=forms.file,
     )
     key_password: str | None = setting(

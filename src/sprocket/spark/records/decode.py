@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sprocket.base.errors import CorruptRecord
+from sprocket.base.errors import CorruptRecord, RemoteProtocolError
 from sprocket.filter.tags import TagFilter
 from sprocket.message.compression import COMPRESSED, open_body
 from sprocket.message.hosts import V4_BYTES, unpack
 from sprocket.message.ids import offset_id
+from sprocket.message.inner_batch import WRAPPED
 from sprocket.message.properties import KEYS, TAGS, UNIQUE_KEY
 from sprocket.message.queue import QueueId
 from sprocket.message.record import (
@@ -32,6 +33,7 @@ from sprocket.message.record import (
     QUEUE_OFFSET_AT,
 )
 from sprocket.spark.records import layout
+from sprocket.spark.records.batches import taken_apart
 from sprocket.spark.records.layout import Buffer, Layout
 from sprocket.spark.records.property_texts import PropertyTexts
 
@@ -63,6 +65,11 @@ class Decoder:
             CorruptRecord: the buffer is not a sequence of records.
         """
         places = layout.lay_out(buffer)
+        if ((places.sys_flags & WRAPPED) == WRAPPED).any():
+            try:
+                places = layout.lay_out(taken_apart(buffer))
+            except RemoteProtocolError as error:
+                raise CorruptRecord(f"a record of {queue} holds no batch: {error}") from error
         offsets = places.of(QUEUE_OFFSET_AT, "i8")
         inside = (offsets >= start) & (offsets < end)
         if not inside.all():

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, UsageError
+from sprocket.base.ports import FileBytes
 from sprocket.message.offsets import LONG_MAX
 from sprocket.message.record import Record
 from sprocket.store.inspection.inspected import InspectedStore
 from sprocket.store.inspection.walk import LogTail, walk
 from sprocket.store.log.damage import Damage
 from sprocket.store.log.segments import NAME_DIGITS
+from sprocket.store.views.batch_unit import units_in
 from sprocket.store.views.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ENTRY_BYTES
 
 
@@ -67,14 +69,12 @@ def _of_queue(
             continue
         # The files are read without a lock while a broker may write them: an entry may be half
         # written, a file may be gone, and its records may have been removed from the log.
-        first = int(name) // ENTRY_BYTES
-        whole = len(file) - len(file) % ENTRY_BYTES
-        skipped = max(chosen.begin - first, 0)
-        entries = ENTRY.iter_unpack(file[min(skipped * ENTRY_BYTES, whole) : whole])
-        for offset, (start, size, code) in enumerate(entries, first + skipped):
-            if offset >= chosen.end or size <= 0:
+        read = _units if store.is_batch(topic, number) else _entries
+        for first, end, start, size, code in read(file, int(name), chosen.begin):
+            if first >= chosen.end or size <= 0:
                 return
-            if size == BLANK_SIZE or code == DAMAGED_CODE or start < store.log.start:
+            is_gone = size == BLANK_SIZE or code == DAMAGED_CODE or start < store.log.start
+            if is_gone or end <= chosen.begin:
                 continue
             try:
                 yield store.log.record_at(start)
@@ -82,3 +82,23 @@ def _of_queue(
                 place = start % store.log.file_bytes
                 path = store.log.path_of(start - place)
                 yield Damage(path, place, start, start + size, str(error))
+
+
+#: Offset of the first message of a record, offset after the last; its log offset, size, tag code.
+_Place = tuple[int, int, int, int, int]
+
+
+def _entries(file: FileBytes, position: int, begin: int) -> Iterator[_Place]:
+    """The entries of a file from an offset on, as far as it has them."""
+    first = position // ENTRY_BYTES
+    whole = len(file) - len(file) % ENTRY_BYTES
+    skipped = max(begin - first, 0)
+    entries = ENTRY.iter_unpack(file[min(skipped * ENTRY_BYTES, whole) : whole])
+    for offset, (start, size, code) in enumerate(entries, first + skipped):
+        yield offset, offset + 1, start, size, code
+
+
+def _units(file: FileBytes, position: int, begin: int) -> Iterator[_Place]:
+    """The units of a file of a batch queue."""
+    for unit in units_in(file[:]):
+        yield unit.first_offset, unit.end, unit.log_offset, unit.record_bytes, unit.tag_code

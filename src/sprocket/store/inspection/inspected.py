@@ -12,7 +12,9 @@ from sprocket.store.log.paths import LogPaths
 from sprocket.store.state.checkpoint import marks_in
 
 #: The folder of a store contains at least one of these; its log may be in other folders.
-_PARTS = frozenset(("commitlog", "consumequeue", "index", "config", "checkpoint", "lock"))
+_PARTS = frozenset(
+    ("commitlog", "consumequeue", "batchconsumequeue", "index", "config", "checkpoint", "lock")
+)
 
 
 class Finding(NamedTuple):
@@ -76,17 +78,27 @@ class InspectedStore:
 
     def queues(self) -> list[tuple[str, int]]:
         """Topic and number of the queues that exist."""
-        root = f"{self.root}/consumequeue"
         return [
             (topic, int(number))
+            for root in (f"{self.root}/consumequeue", self._batch_root)
             for topic in self.disk.names(root)
             for number in self.disk.names(f"{root}/{topic}")
             if number.isascii() and number.isdigit()
         ]
 
+    @property
+    def _batch_root(self) -> str:
+        return f"{self.root}/batchconsumequeue"
+
+    def is_batch(self, topic: str, number: int) -> bool:
+        """Whether a queue is a batch queue."""
+        return bool(self.disk.names(f"{self._batch_root}/{topic}/{number}"))
+
     def queue_folder(self, topic: str, number: int) -> str:
         """The folder of a queue's files."""
-        return f"{self.root}/consumequeue/{topic}/{number}"
+        is_batch = self.is_batch(topic, number)
+        root = self._batch_root if is_batch else f"{self.root}/consumequeue"
+        return f"{root}/{topic}/{number}"
 
 
 def is_live(disk: Disk, root: str) -> bool:

@@ -34,6 +34,7 @@ from sprocket.store.log.damage import Damage
 from sprocket.store.log.segments import NAME_DIGITS
 from sprocket.store.log.whole import written_to
 from sprocket.store.state.checkpoint import Checkpoint
+from sprocket.store.views.batch_unit import UNIT_BYTES
 from sprocket.store.views.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ENTRY_BYTES
 
 #: The topic of filler records, shortened if there is no room for the name.
@@ -186,12 +187,14 @@ class Repair:
         async def mark() -> None:
             for topic, number in self._store.queues():
                 folder = self._store.queue_folder(topic, number)
+                is_batch = self._store.is_batch(topic, number)
                 for name in self._disk.names(folder):
                     size = self._disk.size(f"{folder}/{name}") or 0
-                    if len(name) != NAME_DIGITS or size % ENTRY_BYTES or not size:
+                    unit_bytes = UNIT_BYTES if is_batch else ENTRY_BYTES
+                    if len(name) != NAME_DIGITS or size % unit_bytes or not size:
                         continue
                     file = self._disk.map(f"{folder}/{name}", size)
-                    if _lead_to_filler(file, damages, endings):
+                    if _lead_to_filler(file, damages, endings, unit_bytes):
                         await file.sync(0, size)
                     file.close()
 
@@ -199,7 +202,7 @@ class Repair:
 
     def rebuild_views(self) -> list[RepairStep]:
         """Moves queues, key index and checkpoint away: the next start builds them from the log."""
-        names = ("consumequeue", "index", "checkpoint")
+        names = ("consumequeue", "batchconsumequeue", "index", "checkpoint")
         there = self._disk.names(self._store.root)
         steps = [
             self._taking_away(f"{self._store.root}/{name}", "") for name in names if name in there
@@ -285,10 +288,17 @@ def _filler(log_offset: int, size: int, stored_ms: int) -> bytes:
     )
 
 
-def _lead_to_filler(file: MappedFile, damages: Sequence[Damage], endings: Sequence[int]) -> bool:
-    """Makes entries that point into damage point to its filler. Returns whether there were any."""
+def _lead_to_filler(
+    file: MappedFile, damages: Sequence[Damage], endings: Sequence[int], unit_bytes: int
+) -> bool:
+    """Makes entries that point into damage point to its filler. Returns whether there were any.
+
+    Args:
+        unit_bytes: size of what begins with an entry: an entry, or a unit of a batch queue.
+    """
     found = False
-    for at, (start, size, _) in enumerate(ENTRY.iter_unpack(file[:])):
+    for at in range(0, len(file), unit_bytes):
+        start, size, _ = ENTRY.unpack(file[at : at + ENTRY_BYTES])
         if size <= 0:
             break
         for damage, ending in zip(damages, endings, strict=True):
@@ -297,6 +307,6 @@ def _lead_to_filler(file: MappedFile, damages: Sequence[Damage], endings: Sequen
                 entry = (damage.start, _first_bytes(room), DAMAGED_CODE)
                 if not room:
                     entry = (damage.end, BLANK_SIZE, 0)
-                ENTRY.pack_into(file.buffer, at * ENTRY_BYTES, *entry)
+                ENTRY.pack_into(file.buffer, at, *entry)
                 found = True
     return found

@@ -115,7 +115,9 @@ class Verification:
     def _note(self, batch: RecordBatch) -> None:
         self.records += batch.count
         for name, own in batch.queue_columns():
-            self._newest[name] = NewestMessage(own.queue_offsets[-1], own.log_offsets[-1])
+            log_offset = own.log_offsets[-1]
+            last = own.queue_offsets[-1] + own.count_of(log_offset) - 1
+            self._newest[name] = NewestMessage(last, log_offset)
             self._agreement.compare(*name, own)
 
     def _torn(self, tail: LogTail) -> Finding:

@@ -13,7 +13,10 @@ from sprocket.store.inspection.inspected import Finding, InspectedStore
 from sprocket.store.inspection.verify_agreed import Agreed, Agreement
 from sprocket.store.log.segments import NAME_DIGITS
 from sprocket.store.state.deleted_topics import DeletedTopics
+from sprocket.store.views.batch_unit import UNIT_BYTES, BatchUnit, units_in
 from sprocket.store.views.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ENTRY_BYTES
+from sprocket.store.views.replay import entry_of
+from sprocket.store.views.tag_codes import TAGS_ONLY
 
 #: At most this many faults of one queue are reported one by one; the others are counted.
 TOLD_MAX = 20
@@ -43,7 +46,8 @@ def verify_queues(
     for topic, number in store.queues():
         seen.add((topic, number))
         agreed = agreement.of(topic, number)
-        queue = _Queue(store, topic, number, log_end=log_end, damaged=damaged, agreed=agreed)
+        kind = _BatchQueueCheck if agreed.is_batch else _Queue
+        queue = kind(store, topic, number, log_end=log_end, damaged=damaged, agreed=agreed)
         yield from queue.verify(advance)
         yield queue.count
         if (topic, number) in newest:
@@ -195,3 +199,41 @@ class _Queue:
         if offset >= self.end and not is_replayed:
             text = f"it ends at {self.end}, but the log has its message {offset}"
             yield Finding("queue", self._folder, 0, text, True, log_offset)
+
+
+class _BatchQueueCheck(_Queue):
+    """One batch queue: it has units instead of entries."""
+
+    def _file(self, path: str, first: int) -> Iterator[Finding]:
+        try:
+            file = self._store.disk.peek(path)
+        except FileNotFoundError:  # a broker has removed it since
+            return
+        units = list(units_in(file[:]))
+        at = len(units) * UNIT_BYTES
+        if self._has_ended and units:
+            yield Finding("queue", path, 0, "units before it are missing")
+        elif any(file[at : at + UNIT_BYTES]):
+            yield Finding("queue", path, at, f"unit {len(units)} is not valid")
+        self._has_ended = at + UNIT_BYTES <= len(file)
+        for place, unit in enumerate(units):
+            if unit.first_offset < self.end:
+                text = f"offset {unit.first_offset} is not behind {self.end - 1}"
+                yield Finding("queue", path, place * UNIT_BYTES, text, True, unit.log_offset)
+            self.count, self.end = self.count + 1, unit.end
+            entry = (unit.log_offset, unit.record_bytes, unit.tag_code)
+            yield from self._compared(path, place * UNIT_BYTES, unit.first_offset, entry)
+            fault = self._count_fault(unit)
+            if fault is not None:
+                at = place * UNIT_BYTES
+                yield Finding("queue", path, at, f"unit {place} {fault}", True, unit.log_offset)
+
+    def _count_fault(self, unit: BatchUnit) -> str | None:
+        try:
+            record = self._store.log.record_at(unit.log_offset, checks_body=False)
+        except (CorruptRecord, OffsetOutOfRange):  # it is reported, or expired
+            return None
+        held = entry_of(record, TAGS_ONLY).count
+        if record.size != unit.record_bytes or held == unit.messages:
+            return None
+        return f"has {unit.messages} messages, its record {held}"

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 
 from sprocket.message.record import FIXED_BYTES, QUEUE_NUMBER_AT, QUEUE_OFFSET_AT
 from sprocket.store.log.commit_log import CommitLog
+from sprocket.store.views.batch_queue import BatchQueue
 from sprocket.store.views.consume_queue import ENTRY, ENTRY_BYTES
 from sprocket.store.views.queues import ConsumeQueues
 from sprocket.store.views.record_batch import QUEUE_FIELDS, RecordBatch
@@ -44,6 +45,9 @@ class MendedRecords:
         """Corrects queue numbers, then queue offsets, in the log and in a batch."""
         # Nearly always all offsets are the expected ones, which one comparison of lists shows.
         for topic, queues in batch.queues.items():
+            if self._has_batches(topic, queues):
+                self._renumber_batches(batch, topic)
+                continue
             odd = [number for number, flat in queues.items() if not self._fits(topic, number, flat)]
             for number in odd:
                 self._move(batch, topic, number)
@@ -51,6 +55,18 @@ class MendedRecords:
                 flat = queues[number]
                 if flat and not self._fits(topic, number, flat) and self._is_sound(topic, number):
                     self._renumber(batch, topic, number)
+
+    def _renumber_batches(self, batch: RecordBatch, topic: str) -> None:
+        for number, flat in batch.queues[topic].items():
+            expected, is_right = self._expected(topic, number), True
+            for offset, log_offset, *_ in _rows(flat):
+                is_right = is_right and offset == expected
+                expected = offset + batch.count_of(log_offset)
+            if flat and not is_right and self._is_sound(topic, number):
+                self._renumber(batch, topic, number)
+
+    def _has_batches(self, topic: str, numbers: Iterable[int]) -> bool:
+        return any(isinstance(self._queues.make(topic, each), BatchQueue) for each in numbers)
 
     def _fits(self, topic: str, number: int, flat: list[int]) -> bool:
         expected = self._expected(topic, number)
@@ -67,6 +83,8 @@ class MendedRecords:
         if queue is None or not queue.has_entries:
             return True
         offset = queue.max_offset - 1
+        if isinstance(queue, BatchQueue):
+            offset = next(queue.units(offset)).first_offset
         record = whole_record(self._log, queue.position(offset)[0], checks_body=False)
         return record is not None and (
             (record.topic, record.queue_number, record.queue_offset) == (topic, number, offset)
@@ -75,6 +93,8 @@ class MendedRecords:
     def _has_entry(self, topic: str, number: int, offset: int, row: _Row) -> bool:
         """Whether the files of a queue have an entry with an offset for a record."""
         queue = self._queues.by_name.get((topic, number))
+        if isinstance(queue, BatchQueue):
+            return queue.has_unit(offset, row[1])
         if queue is None or offset < 0 or not queue.files.has(offset * ENTRY_BYTES):
             return False
         segment = queue.files.at(offset * ENTRY_BYTES)
@@ -124,7 +144,9 @@ class MendedRecords:
             between=between,
             following=self._following(batch.end, topic, number),
         )
-        right = right_offsets([row[0] for row in rows], self._expected(topic, number), evidence)
+        held = [batch.count_of(row[1]) for row in rows]
+        offsets = [row[0] for row in rows]
+        right = right_offsets(offsets, self._expected(topic, number), evidence, held)
         for row, offset in zip(rows, right, strict=True):
             if row[0] != offset:
                 self._write(row[1] + QUEUE_OFFSET_AT, _OFFSET.pack(offset))

@@ -133,6 +133,8 @@ def _damaged_files(parts: StoreParts) -> str | None:
     odd = parts.queues.odd
     if odd:
         return f"{odd[0].path} is cut: it has {odd[0].size} bytes"
+    if parts.queues.misplaced is not None:
+        return f"{parts.queues.misplaced} is of a topic whose queues are of another kind"
     if parts.index not in parts.views:
         return None
     return parts.index.lacks(parts.ends.index_files, parts.log.start)

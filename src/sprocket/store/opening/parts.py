@@ -14,14 +14,16 @@ from sprocket.store.log.paths import LogPaths
 from sprocket.store.state.abort import AbortFile
 from sprocket.store.state.checkpoint import Checkpoint
 from sprocket.store.state.deleted_topics import DeletedTopics
+from sprocket.store.state.queue_kinds import QueueKinds
 from sprocket.store.views.confirmed import ConfirmedOffsets
 from sprocket.store.views.key_index import KeyIndex
 from sprocket.store.views.queue_ends import QueueEnds
-from sprocket.store.views.queues import ConsumeQueues
+from sprocket.store.views.queues import BatchQueues, ConsumeQueues
 from sprocket.store.views.replay import RecordScanner
 from sprocket.store.views.tag_codes import TagCodes
 from sprocket.store.views.view import Fold, View
 from sprocket.store.writing.appender import Appender
+from sprocket.store.writing.batch_topics import BatchTopics
 from sprocket.store.writing.disk_space import DiskSpace, StorePaths
 from sprocket.store.writing.flush import Flush
 from sprocket.store.writing.replica_log import ReplicaLog
@@ -52,8 +54,8 @@ class StoreParts:
     """
 
     __slots__ = (
-        "abort", "appender", "checkpoint", "confirmed", "deleted", "disk_space", "ends", "flags",
-        "flush", "index", "is_member", "log", "queues", "replica", "safe",
+        "abort", "appender", "batches", "checkpoint", "confirmed", "deleted", "disk_space", "ends",
+        "flags", "flush", "index", "is_member", "kinds", "log", "queues", "replica", "safe",
         "views",
     )  # fmt: skip
 
@@ -77,7 +79,8 @@ class StoreParts:
         self.abort = AbortFile(disk, root)
         self.checkpoint = Checkpoint(disk, f"{root}/checkpoint")
         self.deleted = DeletedTopics(disk, root)
-        self.queues = ConsumeQueues(disk, f"{root}/consumequeue", config.queue_file_bytes)
+        self.kinds = QueueKinds(disk, root)
+        self.queues = self._queues_in(disk, root, config)
         self.index = KeyIndex(
             disk,
             clock,
@@ -114,6 +117,16 @@ class StoreParts:
             before_accepting=self._before_accepting,
         )
 
+    def _queues_in(self, disk: Disk, root: str, config: StoreConfig) -> ConsumeQueues:
+        batches = BatchQueues(
+            f"{root}/batchconsumequeue",
+            config.batch_queue_file_bytes,
+            self.kinds,
+            newest_ms=lambda: self.log.newest_ms,
+            stored_ms_at=self.log.stored_ms_at,
+        )
+        return ConsumeQueues(disk, f"{root}/consumequeue", config.queue_file_bytes, batches)
+
     def _write_with(
         self, clock: Clock, config: StoreConfig, encoder: Encoder, tag_codes: TagCodes
     ) -> None:
@@ -132,6 +145,7 @@ class StoreParts:
             views=folds if self.confirmed is None else (self.confirmed, *folds),
             on_append=on_append,
         )
+        self.batches = BatchTopics(self.queues, self.appender)
         self.replica = ReplicaLog(
             self.log,
             self.queues,
@@ -160,7 +174,8 @@ class StoreParts:
             OSError: the disk failed.
         """
         parts: Sequence[_HasFiles] = (
-            self.log, self.deleted, self.ends, self.queues, self.index, self.checkpoint,
+            self.log, self.deleted, self.ends, self.kinds, self.queues, self.index,
+            self.checkpoint,
         )  # fmt: skip
         for part in parts:
             part.load()

@@ -16,6 +16,7 @@ from sprocket.base.errors import OffsetOutOfRange, StoreError
 from sprocket.base.ports import MappedFile
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.reading.by_time import time_of
+from sprocket.store.views.batch_queue import BatchQueue
 from sprocket.store.views.consume_queue import ENTRY, ENTRY_BYTES, ConsumeQueue
 from sprocket.store.views.key_index import KeyIndex
 
@@ -157,9 +158,10 @@ class ColdReads:
         if not queue.min_offset <= offset < queue.max_offset:
             return
         try:
-            segment, _ = queue.place(offset, 1)
-            at = offset * ENTRY_BYTES - segment.start
-            await self._bring(segment.file, at, at + ENTRY_BYTES)
+            if not isinstance(queue, BatchQueue):  # their units are few
+                segment, _ = queue.place(offset, 1)
+                at = offset * ENTRY_BYTES - segment.start
+                await self._bring(segment.file, at, at + ENTRY_BYTES)
             start, _ = queue.position(offset)
             if log.start <= start < log.end - _HOT_BYTES:
                 segment = log.segments.at(start)
@@ -199,6 +201,8 @@ class ColdReads:
         if not queue.min_offset <= offset < queue.max_offset:
             return None
         try:
+            if isinstance(queue, BatchQueue):
+                return self._missing_record(plan, min(offset + plan.entries, queue.max_offset))
             segment, stop = queue.place(offset, plan.entries)
             if queue.max_offset - offset > _HOT_ENTRIES:
                 first = offset * ENTRY_BYTES - segment.start

@@ -11,10 +11,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
+from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, RemoteProtocolError
+from sprocket.message.batch import decode
+from sprocket.message.inner_batch import INNER_BATCH
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.record import Record, parse, properties_part
 from sprocket.store.log.commit_log import CommitLog
+from sprocket.store.views.batch_queue import BatchQueue
 from sprocket.store.views.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ConsumeQueue
 
 #: A filtered read checks at most this many entries a call, so that it cannot block the event loop.
@@ -129,6 +132,10 @@ def read_queue(
             return _nothing(ReadStatus.OFFSET_OVERFLOW_ONE, offset, low, high)
         return _outside(offset, low, high)
     count_max = max(count_max, 1)
+    if isinstance(queue, BatchQueue):
+        return _read_batches(
+            log, queue, offset, end=end, count_max=count_max, bytes_max=bytes_max, wants=wants
+        )
     try:
         entries_max = count_max if wants is None else wants.entries_max
         raw = queue.entries(offset, min(entries_max, high - offset))
@@ -158,6 +165,80 @@ def read_queue(
         selected.records,
         selected.bytes,
     )
+
+
+# Whole records are returned, from the one that holds the offset on: readers leave out what comes
+# before it. A batch seldom has a tag of its own, so one without is returned to those who choose by
+# tags, and their clients look into it. Each unit is read by itself: there are few.
+def _read_batches(
+    log: CommitLog,
+    queue: BatchQueue,
+    offset: int,
+    *,
+    end: int,
+    count_max: int,
+    bytes_max: int,
+    wants: ReadFilter | None,
+) -> ReadResult:
+    low, by_code = queue.min_offset, None if wants is None else wants.by_code
+    judge = None if wants is None else _judge_of_any(log, wants)
+    runs: list[tuple[int, int]] = []
+    scanned = count = total = 0
+    next_offset, has_removed = offset, False
+    try:
+        for unit in queue.units(offset):
+            start, size, code = unit.log_offset, unit.record_bytes, unit.tag_code
+            is_over = count + unit.messages > count_max or total + size > bytes_max
+            if unit.end > end or scanned >= SCANNED_RECORDS_MAX or (count and is_over):
+                break
+            scanned += 1
+            next_offset = unit.end
+            if start < log.start or size == BLANK_SIZE or code == DAMAGED_CODE:
+                has_removed = True
+                continue
+            if by_code is not None and code and not by_code(code):
+                continue
+            if judge is not None and not judge(start, size):
+                continue
+            runs.append((start, start + size))
+            count, total = count + unit.messages, total + size
+        if runs:
+            return ReadResult(
+                ReadStatus.FOUND,
+                QueueOffset(next_offset),
+                QueueOffset(low),
+                QueueOffset(end),
+                log.slices(runs),
+                count,
+                total,
+            )
+    except OffsetOutOfRange:  # a file is missing: what it held is skipped
+        if not scanned:
+            gone = queue.next_file_offset(offset)
+            return _nothing(ReadStatus.OFFSET_FOUND_NULL, gone, low, end)
+        has_removed = True
+    removed, none = ReadStatus.MESSAGE_WAS_REMOVING, ReadStatus.NO_MATCHED_MESSAGE
+    return _nothing(removed if has_removed else none, next_offset, low, end)
+
+
+def _judge_of_any(log: CommitLog, wants: ReadFilter) -> _Judge | None:
+    """Whether a record is wanted: a batch is if one of its messages is."""
+    by_properties = wants.by_properties
+    if by_properties is None:
+        return None
+
+    def is_wanted(at: int, size: int) -> bool:
+        try:
+            record = parse(log.record_at(at))
+            if not record.sys_flag & INNER_BATCH:
+                return by_properties(record.properties)
+            return any(by_properties(memoryview(t.encode())) for _, _, t in decode(record.body))
+        except OffsetOutOfRange:  # it is skipped when the records are taken
+            return True
+        except (CorruptRecord, RemoteProtocolError):
+            return False
+
+    return is_wanted
 
 
 def _judge(log: CommitLog, wants: ReadFilter) -> _Judge | None:

@@ -83,7 +83,7 @@ class ConfirmedOffsets:
             if not entry.sys_flag & IN_NO_QUEUE:
                 name = (entry.topic, entry.queue_number)
                 self._ends.setdefault(name, entry.queue_offset)
-                self._waiting.append((entry.end, name, entry.queue_offset + 1))
+                self._waiting.append((entry.end, name, entry.queue_offset + entry.count))
         if len(self._waiting) > self._coarsen_at:
             self._coarsen()
 
@@ -105,7 +105,7 @@ class ConfirmedOffsets:
         for topic, queues in batch.queues.items():
             for number, flat in queues.items():
                 self._ends.setdefault((topic, number), flat[0])
-                after = flat[-QUEUE_FIELDS] + 1
+                after = flat[-QUEUE_FIELDS] + batch.count_of(flat[-QUEUE_FIELDS + 1])
                 self._waiting.append((batch.end, (topic, number), after))
 
     def advance(self) -> None:

@@ -29,6 +29,26 @@ class Entry(msgspec.Struct, gc=False):
     unique_key: str = ""
 
     @property
+    def count(self) -> int:
+        """How many messages it holds."""
+        return 1
+
+    @property
     def end(self) -> int:
         """Log offset after the record. It is on the disk when `flushed` has reached that offset."""
         return self.log_offset + self.record_bytes
+
+
+class BatchEntry(Entry, gc=False):
+    """The same of a record that holds a batch.
+
+    Attributes:
+        held: how many messages it holds.
+    """
+
+    held: int = 1
+
+    @property
+    def count(self) -> int:
+        """How many messages it holds."""
+        return self.held

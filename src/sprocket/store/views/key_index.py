@@ -41,7 +41,6 @@ _WALKED_MAX = 65_536
 #: So many of the newest files are checked at a start.
 _CHECKED_FILES = 4
 
-
 #: Hashes of keys, and where and when the record of each was stored.
 _Places = tuple[list[int], list[int], list[int]]
 
@@ -50,7 +49,7 @@ class KeyIndex:
     """The index of one store. Entries go into the newest of its files."""
 
     __slots__ = (
-        "_clock", "_cut_files", "_directory", "_disk", "_entries", "_files", "_hashes",
+        "_arrived", "_clock", "_cut_files", "_directory", "_disk", "_entries", "_files", "_hashes",
         "_is_failing", "_known_to", "_left", "_pending", "_slots", "_unsynced_files",
         "_unsynced_from",
     )  # fmt: skip
@@ -64,8 +63,9 @@ class KeyIndex:
         self._slots = slots
         self._entries = entries
         self._hashes = KeyHashes()
-        #: Records that are not in a file yet.
+        #: Records that are not in a file yet; `_arrived` is set when the first of them comes.
         self._pending: list[Entry] = []
+        self._arrived = asyncio.Event()
         #: Entries for which there was no room, oldest first.
         self._left: list[_Places] = []
         self._unsynced_from = -1
@@ -165,6 +165,8 @@ class KeyIndex:
 
     def apply_all(self, entries: Sequence[Entry]) -> None:
         """Keeps records, which are added to the index later."""
+        if not self._pending:
+            self._arrived.set()
         self._pending += entries
         if len(self._pending) >= _PENDING_MAX:
             self.catch_up(len(self._pending))
@@ -275,8 +277,12 @@ class KeyIndex:
     async def run(self) -> None:
         """Adds records that wait, a few at a time, until cancelled."""
         while True:
-            left = self.catch_up(_STEP)
-            await asyncio.sleep(0 if left else _PAUSE_SECONDS)
+            self._arrived.clear()
+            while self.catch_up(_STEP):  # noqa: ASYNC110 - a step each
+                await asyncio.sleep(0)
+            if not self._left:
+                await self._arrived.wait()
+            await asyncio.sleep(_PAUSE_SECONDS)  # so that many records are added together
 
     def find(self, topic: str, key: str, *, begin_ms: int, end_ms: int) -> Iterator[int]:
         """Log offsets of records that may carry a key, newest first, each once.

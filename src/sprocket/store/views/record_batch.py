@@ -7,9 +7,11 @@ is a slice with a step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
+from sprocket.message.inner_batch import INNER_BATCH
 from sprocket.message.properties import PAIR_END
 from sprocket.message.record import ROLLED_BACK, TRANSACTION_MASK
 from sprocket.store.views.columns import INT, LONG, big_endian, rows
@@ -32,6 +34,12 @@ class QueueColumns(NamedTuple):
     log_offsets: list[int]
     record_bytes: list[int]
     tag_codes: list[int]
+    #: How many messages a record holds, by its log offset, if it is not one.
+    counts: Mapping[int, int] = MappingProxyType({})
+
+    def count_of(self, log_offset: int) -> int:
+        """How many messages the record at a log offset holds."""
+        return self.counts.get(log_offset, 1)
 
     def packed(self) -> bytes:
         """Their entries as the bytes of the queue's files."""
@@ -60,9 +68,10 @@ class RecordBatch:
         stored_ms: when the last one was stored.
         queues: `QUEUE_FIELDS` of each record that is in a queue, by topic and then by number.
         keyed: `KEY_FIELDS` of each record that can be found by key.
+        counts: how many messages a record holds, by its log offset, for those that hold batches.
     """
 
-    __slots__ = ("count", "end", "keyed", "queues", "stored_ms")
+    __slots__ = ("count", "counts", "end", "keyed", "queues", "stored_ms")
 
     def __init__(self) -> None:
         self.count = 0
@@ -70,6 +79,21 @@ class RecordBatch:
         self.stored_ms = 0
         self.queues: dict[str, dict[int, list[int]]] = {}
         self.keyed: list[Any] = []
+        self.counts: dict[int, int] = {}
+
+    def count_of(self, log_offset: int) -> int:
+        """How many messages the record at a log offset holds."""
+        return self.counts.get(log_offset, 1)
+
+    def batch_topics(self) -> set[str]:
+        """The topics of records that hold batches."""
+        return {
+            topic
+            for topic, queues in self.queues.items()
+            if any(
+                not self.counts.keys().isdisjoint(flat[1::QUEUE_FIELDS]) for flat in queues.values()
+            )
+        }
 
     def queue(self, topic: str, number: int) -> list[int]:
         """The flat list of a queue."""
@@ -85,6 +109,8 @@ class RecordBatch:
             self.queue(entry.topic, entry.queue_number).extend(
                 (entry.queue_offset, log_offset, entry.record_bytes, entry.tag_code)
             )
+            if entry.sys_flag & INNER_BATCH:
+                self.counts[log_offset] = entry.count
         if not _is_rolled_back(entry.sys_flag):
             unique_key = entry.unique_key.encode("utf-8", "surrogatepass")
             keys = entry.keys.encode("utf-8", "surrogatepass")
@@ -116,7 +142,11 @@ class RecordBatch:
         for topic, queues in self.queues.items():
             for number, flat in queues.items():
                 if flat:
-                    yield (topic, number), QueueColumns(*_columns(flat, QUEUE_FIELDS))
+                    offsets, log_offsets, sizes, codes = _columns(flat, QUEUE_FIELDS)
+                    yield (
+                        (topic, number),
+                        QueueColumns(offsets, log_offsets, sizes, codes, self.counts),
+                    )
 
 
 def _columns(flat: list[Any], fields: int) -> list[list[Any]]:

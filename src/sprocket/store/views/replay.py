@@ -8,14 +8,22 @@ not whole, are left to `whole`, which alone decides whether a record is whole.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from zlib import crc32
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
 from sprocket.base.ports import FileBytes
 from sprocket.message.hashing import tag_code
-from sprocket.message.properties import KEYS, TAGS, UNIQUE_KEY, decode_bytes, value_in
+from sprocket.message.inner_batch import INNER_BATCH
+from sprocket.message.properties import (
+    INNER_COUNT,
+    KEYS,
+    TAGS,
+    UNIQUE_KEY,
+    decode_bytes,
+    value_in,
+)
 from sprocket.message.record import (
     BORN_HOST_V6,
     CRC_MASK,
@@ -28,7 +36,8 @@ from sprocket.message.record import (
 )
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.whole import HOLE, checked, is_blank
-from sprocket.store.views.entry import Entry
+from sprocket.store.views.batch_unit import MESSAGES_MAX
+from sprocket.store.views.entry import BatchEntry, Entry
 from sprocket.store.views.record_batch import RecordBatch
 from sprocket.store.views.tag_codes import TagCodes, code_of
 
@@ -40,7 +49,7 @@ _HEAD = head_struct(
     "stored_ms", "body_length",
 )  # fmt: skip
 _HEAD_BYTES = _HEAD.size
-_UNCOMMON = BORN_HOST_V6 | STORE_HOST_V6 | TRANSACTION_MASK
+_UNCOMMON = BORN_HOST_V6 | STORE_HOST_V6 | TRANSACTION_MASK | INNER_BATCH
 _TAGS_MAX = 4096
 _PAIR_END = 2
 _PAIR_END_BYTE = b"\x02"
@@ -52,7 +61,7 @@ _UNIQUE_KEY_MARK, _KEYS_MARK, _TAGS_MARK = (
 def entry_of(record: Record, tag_codes: TagCodes) -> Entry:
     """What the views receive of a record."""
     properties = decode_bytes(record.properties)
-    return Entry(
+    fields = (
         record.topic,
         record.queue_number,
         record.queue_offset,
@@ -64,6 +73,16 @@ def entry_of(record: Record, tag_codes: TagCodes) -> Entry:
         properties.get(KEYS, ""),
         properties.get(UNIQUE_KEY, ""),
     )
+    if record.sys_flag & INNER_BATCH:
+        return BatchEntry(*fields, held=_inner_count(properties))
+    return Entry(*fields)
+
+
+def _inner_count(properties: Mapping[str, str]) -> int:
+    """How many messages a batch's record holds; one if it does not say it, as in Java."""
+    text = properties.get(INNER_COUNT, "")
+    count = int(text) if text.isascii() and text.isdecimal() and len(text) <= 5 else 1
+    return count if 1 <= count <= MESSAGES_MAX else 1
 
 
 class RecordScanner:

@@ -9,15 +9,20 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import asdict, replace
+
 from sprocket.base.errors import StoreError
 from sprocket.base.ports import Clock
 from sprocket.base.watermark import Watermark
-from sprocket.message.properties import PROPERTIES_BYTES_MAX
+from sprocket.message.inner_batch import WRAPPED
+from sprocket.message.properties import INNER_BASE, INNER_COUNT, PROPERTIES_BYTES_MAX, encode
 from sprocket.message.record import Draft, Encoder, record_bytes
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.drafts import IllegalDraft, check_numbers, check_sizes
+from sprocket.store.views.batch_queue import BatchQueue
+from sprocket.store.views.batch_unit import MESSAGES_MAX
 from sprocket.store.views.consume_queue import ENTRY, ConsumeQueue
-from sprocket.store.views.entry import IN_NO_QUEUE, Entry
+from sprocket.store.views.entry import IN_NO_QUEUE, BatchEntry, Entry
 from sprocket.store.views.queues import ConsumeQueues
 from sprocket.store.views.view import Fold
 from sprocket.store.writing.running_flags import RunningFlags
@@ -87,12 +92,37 @@ class Appender:
         except StoreError:
             if not appended:
                 raise
+        self._apply(appended)
+        return appended
+
+    def _apply(self, appended: list[Appended]) -> None:
         for view in self._views:
             view.apply_all(appended)
         self._appended.rise(self._log.end)
         if self._on_append is not None:
             self._on_append()
-        return appended
+
+    def append_inner(self, draft: Draft, count: int) -> Appended:
+        """See `BatchTopics.append`."""
+        if (refusal := self._flags.refusal) is not None:
+            raise refusal.with_traceback(None)  # else it would keep every frame it passed
+        queue = self._queues.make(draft.topic, draft.queue_number)
+        if not 1 <= count <= MESSAGES_MAX:
+            raise IllegalDraft(f"a batch holds 1 to {MESSAGES_MAX} messages, not {count}")
+        if not isinstance(queue, BatchQueue):
+            raise IllegalDraft(f"topic {draft.topic} keeps no batches as one record")
+        base = {INNER_COUNT: str(count), INNER_BASE: str(queue.max_offset)}
+        properties = draft.properties + encode(base).encode()
+        stored = replace(draft, properties=properties, sys_flag=draft.sys_flag | WRAPPED)
+        appended: list[Appended] = []
+        queue.hold_next(count)
+        try:
+            self._write((stored,), appended)
+        finally:
+            queue.hold_next(1)
+        entry = BatchEntry(**asdict(appended[0]), held=count)
+        self._apply([entry])
+        return entry
 
     def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
         """See `Store.append_batch`."""

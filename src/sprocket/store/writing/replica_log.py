@@ -298,29 +298,29 @@ class ReplicaLog:
 
     # All that can be refused is checked, and room is made, before anything is written.
     def _make_room(self, batch: RecordBatch) -> None:
+        self._queues.note_kinds(batch)
         for topic, queues in batch.queues.items():
             for number, flat in queues.items():
-                offsets = flat[::QUEUE_FIELDS]
                 try:
                     queue = self._queues.make(topic, number)
                 except IllegalDraft as error:
                     raise CopyMismatch(f"the master's records: {error}") from error
-                _check_offsets(queue, offsets)
-                if offsets[0] == queue.max_offset:
-                    queue.make_room(len(offsets))
+                _check_offsets(queue, flat, batch)
+                if flat[0] == queue.max_offset:
+                    queue.make_room(len(flat) // QUEUE_FIELDS)
 
 
-def _check_offsets(queue: ConsumeQueue, offsets: Sequence[int]) -> None:
+def _check_offsets(queue: ConsumeQueue, flat: Sequence[int], batch: RecordBatch) -> None:
     """Refuses queue offsets behind a gap, which only a damaged record has. A queue without
     messages may begin anywhere, and one whose topic was deleted and made again at 0 again."""
-    expected = queue.max_offset if queue.has_entries else offsets[0]
-    for offset in offsets:
+    expected = queue.max_offset if queue.has_entries else flat[0]
+    for offset, log_offset in zip(flat[::QUEUE_FIELDS], flat[1::QUEUE_FIELDS], strict=True):
         if not 0 <= offset <= min(expected + _GAP_MAX, _OFFSET_MAX):
             raise CopyMismatch(
                 f"queue {queue.topic} {queue.number} of the master goes on at {offset}, and the "
                 f"next message is {expected}"
             )
-        expected = offset + 1
+        expected = offset + batch.count_of(log_offset)
 
 
 class LogCopy:

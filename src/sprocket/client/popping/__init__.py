@@ -1,0 +1,1 @@
+"""Popping: messages that are given out one by one, and acknowledged by their handles."""

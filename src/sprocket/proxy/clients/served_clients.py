@@ -1,0 +1,247 @@
+"""The clients of a proxy, by their ids.
+
+A client is known by the settings that it sends over a stream, its telemetry, through which the
+proxy sends commands to it. It is gone when it says so, when it sends no heartbeat for long, or soon
+after its stream has ended and no other one came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+from sprocket.protocol.command import Command
+from sprocket.proxy.messages import rocketmq_pb2 as pb
+from sprocket.proxy.messages.statuses import CallRefused
+from sprocket.remoting.endpoints import EventualResponse
+from sprocket.remoting.inner_peer import InnerPeer
+
+logger = logging.getLogger(__name__)
+
+#: A client whose stream has ended is gone after so many seconds without a sign of life. Clients
+#: send heartbeats each 10 s, and open their streams again within some.
+GRACE_SECONDS = 15.0
+SCAN_SECONDS = 5.0
+#: The longest id of a client, in characters.
+ID_LENGTH_MAX = 512
+
+CLIENT_ID = "x-mq-client-id"
+_LANGUAGE = "x-mq-language"
+_VERSION = "x-mq-client-version"
+
+
+class CommandStream(Protocol):
+    """Takes encoded commands to a client."""
+
+    def send(self, message: bytes) -> None: ...
+
+
+class ServedClient:
+    """A client.
+
+    Args:
+        receive: answers what a broker in the same process asks of the client.
+
+    Attributes:
+        settings: as it sent them.
+        changed_ms: when it last sent other ones, ms since 1970 UTC.
+        stream: its telemetry; None while it has none.
+        peer: stands for it at a broker in the same process.
+        heard: when it last gave a sign of life, in seconds on the loop's clock.
+    """
+
+    def __init__(
+        self,
+        client_id: str,
+        *,
+        language: str,
+        version: str,
+        address: str,
+        receive: Callable[[ServedClient, Command], EventualResponse],
+    ) -> None:
+        self.client_id = client_id
+        self.language = language
+        self.version = version
+        self.settings = pb.Settings()
+        self.settings_bytes = 0
+        self.changed_ms = 0
+        self.stream: CommandStream | None = None
+        self.peer = InnerPeer(address, lambda command: receive(self, command), language=language)
+        self.heard = 0.0
+
+    @property
+    def is_consumer(self) -> bool:
+        """Whether it is a member of a consumer group."""
+        return bool(self.settings.WhichOneof("pub_sub") == "subscription")
+
+    @property
+    def group(self) -> str:
+        """The consumer group of a consumer."""
+        return self.settings.subscription.group.name
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics of a producer."""
+        return [topic.name for topic in self.settings.publishing.topics]
+
+    def accept(self, settings: pb.Settings, now_ms: int) -> None:
+        """Takes over settings."""
+        if settings != self.settings:
+            self.changed_ms = now_ms
+        self.settings = settings
+        self.settings_bytes = settings.ByteSize()
+
+    def attach(self, stream: CommandStream | None) -> None:
+        """Records the stream to it."""
+        self.stream = stream
+
+    def hear(self, now: float) -> None:
+        """Records a sign of life."""
+        self.heard = now
+
+    def send(self, command: pb.TelemetryCommand) -> bool:
+        """Sends it a command; returns whether it has a stream."""
+        if self.stream is None:
+            return False
+        self.stream.send(command.SerializeToString())
+        return True
+
+
+class ServedClients:
+    """All clients.
+
+    Args:
+        clients_max: how many may be known.
+        settings_bytes_max: how many bytes the settings of all may have.
+        expiry_seconds: silence after which a client is gone.
+        receive: see `ServedClient`.
+        on_gone: called with each client that is gone.
+    """
+
+    def __init__(
+        self,
+        *,
+        clients_max: int,
+        settings_bytes_max: int,
+        expiry_seconds: float,
+        receive: Callable[[ServedClient, Command], EventualResponse],
+        on_gone: Callable[[ServedClient], None],
+    ) -> None:
+        self._clients_max = clients_max
+        self._settings_bytes_max = settings_bytes_max
+        self._settings_bytes = 0
+        self._expiry_seconds = expiry_seconds
+        self._receive = receive
+        self._on_gone = on_gone
+        self._loop = asyncio.get_running_loop()
+        self._clients: dict[str, ServedClient] = {}
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+    def __iter__(self) -> Iterator[ServedClient]:
+        return iter(tuple(self._clients.values()))
+
+    def find(self, client_id: str) -> ServedClient | None:
+        """A client, if it is known."""
+        return self._clients.get(client_id)
+
+    def known(self, metadata: Mapping[str, str], address: str) -> ServedClient:
+        """The client of a call; a new one if it is unknown.
+
+        Raises:
+            CallRefused: there are too many clients.
+        """
+        client_id = id_in(metadata)
+        client = self._clients.get(client_id)
+        if client is None:
+            if len(self._clients) >= self._clients_max:
+                text = f"the proxy knows {len(self._clients)} clients, its limit"
+                raise CallRefused(pb.TOO_MANY_REQUESTS, text)
+            client = self._clients[client_id] = ServedClient(
+                client_id,
+                language=metadata.get(_LANGUAGE, "")[:32].upper(),
+                version=metadata.get(_VERSION, "")[:64],
+                address=address,
+                receive=self._receive,
+            )
+        client.hear(self._loop.time())
+        return client
+
+    def accept(self, client: ServedClient, given: pb.Settings, now_ms: int) -> None:
+        """Takes over what is needed of a client's settings.
+
+        Raises:
+            CallRefused: those of all clients have too many bytes.
+        """
+        kept = pb.Settings(client_type=given.client_type)
+        kept.request_timeout.CopyFrom(given.request_timeout)
+        if given.HasField("subscription"):
+            kept.subscription.CopyFrom(given.subscription)
+        else:
+            kept.publishing.CopyFrom(given.publishing)
+        more = kept.ByteSize() - client.settings_bytes
+        if self._settings_bytes + more > self._settings_bytes_max:
+            if not client.settings_bytes:
+                self.forget(client)
+            text = "the settings of all clients have too many bytes"
+            raise CallRefused(pb.TOO_MANY_REQUESTS, text)
+        self._settings_bytes += more
+        client.accept(kept, now_ms)
+
+    def heard(self, client: ServedClient) -> None:
+        """Records a sign of life."""
+        client.hear(self._loop.time())
+
+    def forget(self, client: ServedClient) -> None:
+        """Removes a client: it is gone."""
+        if self._clients.get(client.client_id) is client:
+            del self._clients[client.client_id]
+            self._settings_bytes -= client.settings_bytes
+            self._on_gone(client)
+            client.peer.close()
+
+    def publishing(self, topic: str) -> Iterator[ServedClient]:
+        """The producers of a topic that can be sent commands."""
+        for client in self:
+            if client.stream is not None and not client.is_consumer and topic in client.topics:
+                yield client
+
+    def consuming(self, group: str) -> Iterator[ServedClient]:
+        """The members of a group that can be sent commands."""
+        for client in self:
+            if client.stream is not None and client.is_consumer and client.group == group:
+                yield client
+
+    def drop_silent(self) -> None:
+        """Removes the clients that are gone without a word."""
+        now = self._loop.time()
+        for client in self:
+            silence = now - client.heard
+            if silence > self._expiry_seconds or (
+                client.stream is None and silence > GRACE_SECONDS
+            ):
+                logger.info("client %s is gone: it is silent", client.client_id)
+                self.forget(client)
+
+    async def watch(self) -> None:
+        """Removes silent clients, until cancelled."""
+        while True:
+            await asyncio.sleep(SCAN_SECONDS)
+            self.drop_silent()
+
+
+def id_in(metadata: Mapping[str, str]) -> str:
+    """The id of the client of a call.
+
+    Raises:
+        CallRefused: it has none, or too long a one.
+    """
+    client_id = metadata.get(CLIENT_ID, "")
+    if not client_id or client_id.isspace():
+        raise CallRefused(pb.CLIENT_ID_REQUIRED, "client id cannot be empty")
+    if len(client_id) > ID_LENGTH_MAX:
+        raise CallRefused(pb.CLIENT_ID_REQUIRED, f"a client id has at most {ID_LENGTH_MAX} bytes")
+    return client_id

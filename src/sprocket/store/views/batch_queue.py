@@ -1,0 +1,399 @@
+"""A batch queue: a consume queue whose units stand for records of one message or of a batch.
+
+`batch_unit` and `docs/formats/batch-queue.md` describe a unit. Offsets count messages: a unit has
+the offset of its first message and the number of its messages. Units are in the order of their
+offsets, one behind the other in the run of files, wherever the offsets begin. A record that holds a
+batch says so in its system flag, and in its properties INNER_NUM and INNER_BASE.
+Source: BatchConsumeQueue, CommitLog.setBatchSizeIfNeeded of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+
+from sprocket.base.errors import DiskFull, OffsetOutOfRange
+from sprocket.store.log.segments import Segment, Segments
+from sprocket.store.views.batch_unit import (
+    NOT_COMPACTED,
+    UNIT,
+    UNIT_BYTES,
+    BatchUnit,
+    units_in,
+)
+from sprocket.store.views.consume_queue import BLANK_SIZE, ENTRY, ConsumeQueue
+from sprocket.store.views.record_batch import QueueColumns
+
+#: Disk space is allocated for this many units at a time: 64 KiB.
+_RESERVED_UNITS = 1424
+_EMPTY = memoryview(b"")
+
+
+class BatchQueue(ConsumeQueue):
+    """Messages [min_offset, max_offset) of one queue.
+
+    Args:
+        newest_ms: when the record that is being appended is stored.
+        stored_ms_at: when the record at a log offset was stored.
+        replaced: the same queue without units, whose files are removed once these are on the disk.
+    """
+
+    __slots__ = ("_count", "_newest_ms", "_replaced", "_stored_ms_at", "_synced_units", "_units")
+
+    def __init__(
+        self,
+        segments: Segments,
+        topic: str,
+        number: int,
+        *,
+        newest_ms: Callable[[], int],
+        stored_ms_at: Callable[[int], int],
+        replaced: ConsumeQueue | None = None,
+    ) -> None:
+        """If there are files, `cut` must be called before anything else."""
+        super().__init__(segments, topic, number)
+        self._newest_ms = newest_ms
+        self._stored_ms_at = stored_ms_at
+        self._replaced = replaced
+        #: How many messages the next record has.
+        self._count = 1
+        #: Number of the unit behind the last one, in the whole run; and behind the last synced one.
+        self._units = 0
+        self._synced_units = 0
+
+    @property
+    def _first_unit(self) -> int:
+        return self._segments.start // UNIT_BYTES
+
+    @property
+    def first_stored(self) -> int:
+        """Offset of the first message that its files have, whether the log has it or not."""
+        if self._units <= self._first_unit:
+            return self.max_offset
+        return self._unit(self._first_unit).first_offset
+
+    @property
+    def has_entries(self) -> bool:
+        """Whether its files hold any units."""
+        return self._units > self._first_unit
+
+    def lacks_files(self, end: int) -> bool:
+        """Whether all files are missing, or one between others."""
+        starts = self._segments.starts
+        if not starts:
+            return end > 0
+        return starts[-1] - starts[0] != (len(starts) - 1) * self._segments.file_bytes
+
+    @property
+    def unsynced_bytes(self) -> int:
+        """Bytes that are not known to be on the disk."""
+        return (self._units - self._synced_units) * UNIT_BYTES
+
+    def take_from(self, queue: ConsumeQueue) -> None:
+        """Takes over the messages of a queue of the other kind, one in each record.
+
+        Raises:
+            DiskFull: there is no room for them.
+        """
+        self.arrival = queue.arrival
+        for offset in range(queue.min_offset, queue.max_offset):
+            log_offset, size, code = ENTRY.unpack(queue.entries(offset, 1))
+            if size != BLANK_SIZE:
+                stored_ms = self._stored_ms_at(log_offset)
+                self._put((log_offset, size, code, stored_ms), offset, 1)
+        if not self.has_entries:
+            self.begin_at(queue.max_offset)
+
+    def hold_next(self, count: int) -> None:
+        """Has the next record that is added hold this many messages; those after it one each."""
+        self._count = count
+
+    def add(self, entry: bytes, log_offset: int) -> None:
+        """Writes the unit of the next record, given as an entry of other queues.
+
+        Raises:
+            DiskFull: there is no room for the next file, unless `make_room` was called.
+        """
+        _, size, code = ENTRY.unpack(entry)
+        self._put((log_offset, size, code, self._newest_ms()), self.max_offset, self._count)
+
+    def apply_columns(self, columns: QueueColumns) -> None:
+        """Writes the units of records, in order.
+
+        Raises:
+            DiskFull: there is no room for them.
+        """
+        for place, offset in enumerate(columns.queue_offsets):
+            log_offset = columns.log_offsets[place]
+            if offset < self.max_offset:  # the topic was deleted and made again
+                self._truncate_units(self._unit_at(offset), log_offset, is_torn=True)
+            record = (
+                log_offset,
+                columns.record_bytes[place],
+                columns.tag_codes[place],
+                self._stored_ms_at(log_offset),
+            )
+            self._put(record, offset, columns.count_of(log_offset))
+
+    def _put(self, record: tuple[int, int, int, int], offset: int, count: int) -> None:
+        """Writes a unit: log offset, bytes, tag code and time of its record; its messages."""
+        number = self._units
+        if not self._base <= number < self._room_end:
+            self._enter(self._segments.make(number * UNIT_BYTES))
+            self._reserve(number, 1)
+        if not self.has_entries:
+            self.min_offset = max(self.min_offset, offset)
+        at = (number - self._base) * UNIT_BYTES
+        UNIT.pack_into(self._buffer, at, *record, offset, count, NOT_COMPACTED, 0)
+        self._units = number + 1
+        self.max_offset = offset + count
+        if self.unsynced_log_offset < 0:
+            self.unsynced_log_offset = record[0]
+        self.is_used = True
+        if self.arrival is not None:
+            self.arrival.rise(self.max_offset)
+
+    def has_room(self) -> bool:
+        """Whether the next unit fits into a file that exists."""
+        return self._base <= self._units < self._room_end
+
+    def make_room(self, count: int = 1) -> None:
+        """Makes the files for the next units, so that `add` cannot fail.
+
+        Raises:
+            DiskFull: there is no room for them.
+        """
+        if self._base <= self._units and self._units + count <= self._room_end:
+            return
+        per_file = self._segments.file_bytes // UNIT_BYTES
+        first = self._units - self._units % per_file
+        for number in range(first, self._units + count, per_file):
+            self._segments.make(number * UNIT_BYTES)
+        self._reserve(self._units, count)
+
+    def _reserve(self, offset: int, count: int) -> None:
+        """Allocates disk space for units from a number on, in the files that exist."""
+        end = offset + max(count, _RESERVED_UNITS)
+        while offset < end and self._segments.has(offset * UNIT_BYTES):
+            segment = self._segments.at(offset * UNIT_BYTES)
+            last = min(end, segment.end // UNIT_BYTES)
+            try:
+                segment.reserve(offset * UNIT_BYTES, last * UNIT_BYTES)
+            except DiskFull:  # there may still be room for `count` units
+                end = offset + count
+                last = min(end, segment.end // UNIT_BYTES)
+                segment.reserve(offset * UNIT_BYTES, last * UNIT_BYTES)
+            if segment.buffer is self._buffer:
+                self._room_end = last
+            offset = last
+
+    def _enter(self, segment: Segment) -> None:
+        self._room_end = 0
+        self._buffer = segment.buffer
+        self._base = segment.start // UNIT_BYTES
+        self._end = segment.end // UNIT_BYTES
+
+    def begin_at(self, offset: int) -> None:
+        """Has a queue without units begin at this offset: the messages before it are gone."""
+        self._segments.remove_from(0)
+        self._buffer, self._base, self._end, self._room_end = _EMPTY, 0, 0, 0
+        self._units = self._synced_units = 0
+        if offset > 0:
+            self._put((0, BLANK_SIZE, 0, 0), offset - 1, 1)
+        self.min_offset = self.max_offset = offset
+
+    def _unit(self, number: int) -> BatchUnit:
+        """A unit.
+
+        Raises:
+            OffsetOutOfRange: no file holds it.
+        """
+        segment = self._segments.at(number * UNIT_BYTES)
+        at = number * UNIT_BYTES - segment.start
+        return BatchUnit._make(UNIT.unpack_from(segment.buffer, at))
+
+    def _unit_at(self, offset: int) -> int:
+        """Number of the first unit that ends behind an offset.
+
+        Raises:
+            OffsetOutOfRange: a file is missing.
+        """
+        numbers = range(self._first_unit, self._units)
+        at = bisect_right(numbers, offset, key=lambda number: self._unit(number).first_offset)
+        number = self._first_unit + at
+        has_before = at > 0 and self._unit(number - 1).end > offset
+        return number - 1 if has_before else number
+
+    def has_unit(self, offset: int, log_offset: int) -> bool:
+        """Whether the files have a unit with a first offset for the record at a log offset, also
+        behind the queue's end."""
+        for position in reversed(self._segments.starts):
+            segment = self._segments.at(position)
+            for unit in units_in(segment.file[:]):
+                if unit.log_offset == log_offset:
+                    return unit.first_offset == offset
+        return False
+
+    def units(self, offset: int) -> Iterator[BatchUnit]:
+        """The units from the one that holds an offset on, of the files that are there.
+
+        Raises:
+            OffsetOutOfRange: the file of the first is missing.
+        """
+        self.is_used = True
+        number = self._unit_at(offset)
+        while number < self._units:
+            yield self._unit(number)
+            number += 1
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Log offset and size of the record that holds a message of the queue."""
+        unit = self._unit(min(self._unit_at(offset), self._units - 1))
+        return unit.log_offset, unit.record_bytes
+
+    def entries(self, offset: int, count_max: int) -> memoryview:
+        """The records that hold messages from an offset on, as entries of other queues have them.
+
+        Raises:
+            OffsetOutOfRange: no file holds the first.
+        """
+        found = bytearray()
+        for unit in self.units(offset):
+            if unit.first_offset >= offset + count_max:
+                break
+            found += ENTRY.pack(unit.log_offset, unit.record_bytes, unit.tag_code)
+        return memoryview(found)
+
+    def next_file_offset(self, offset: int) -> int:
+        """The first offset of a later file that is there; the end of the queue if there is none."""
+        for start in self._segments.starts:
+            unit = self._unit(start // UNIT_BYTES)
+            if unit.first_offset > offset:
+                return unit.first_offset
+        return self.max_offset
+
+    def first_offset_where(self, holds: Callable[[int, int], bool]) -> int:
+        """The first offset of the first record for which `holds` is true; `max_offset` if none.
+
+        Args:
+            holds: as for other queues.
+        """
+
+        def is_there_and_holds(number: int) -> bool:
+            try:
+                unit = self._unit(number)
+            except OffsetOutOfRange:
+                return False
+            return holds(unit.log_offset, unit.record_bytes)
+
+        numbers = range(self._first_unit, self._units)
+        number = self._first_unit + bisect_left(numbers, True, key=is_there_and_holds)
+        if number >= self._units:
+            return self.max_offset
+        return max(self._unit(number).first_offset, self.min_offset)
+
+    def cut(self, log_offset: int, *, is_torn: bool) -> int:
+        """Drops the units of records at or after a log offset.
+
+        Returns:
+            Log offset of the newest record left; -1 if none.
+        """
+        self.unsynced_log_offset = -1
+        self._truncate_units(self._units_before(log_offset), log_offset, is_torn=is_torn)
+        self._synced_units = self._units
+        if not self.has_entries:
+            return -1
+        unit = self._unit(self._units - 1)
+        return -1 if unit.record_bytes == BLANK_SIZE else unit.log_offset
+
+    def end_before(self, log_offset: int) -> int:
+        """The offset behind the last message whose record is before a log offset; 0 if none is."""
+        end = self._units_before(log_offset)
+        return self._unit(end - 1).end if end > self._first_unit else 0
+
+    def _units_before(self, log_offset: int) -> int:
+        """Number of the first unit that is empty, or whose record is at or after a log offset."""
+
+        def is_unwanted(number: int) -> bool:
+            segment = self._segments.at(number * UNIT_BYTES)
+            at = number * UNIT_BYTES - segment.start  # it may never have been written
+            unit = BatchUnit._make(UNIT.unpack(segment.file[at : at + UNIT_BYTES]))
+            return not unit.is_valid or unit.log_offset >= log_offset
+
+        for position in reversed(self._segments.starts):
+            first = position // UNIT_BYTES
+            if not is_unwanted(first):
+                numbers = range(first, (position + self._segments.file_bytes) // UNIT_BYTES)
+                return first + bisect_left(numbers, True, key=is_unwanted)
+        return self._first_unit
+
+    def _truncate_units(self, number: int, log_offset: int, *, is_torn: bool) -> None:
+        """Makes a unit the first that is not there. The next sync clears the bytes behind it."""
+        first = self._first_unit
+        if number <= first:
+            self._segments.remove_from(0)
+            number = 0
+        else:
+            self._segments.remove_from(max(number * UNIT_BYTES, self._segments.start + 1))
+        self._units = number
+        self._synced_units = min(self._synced_units, number)
+        self.max_offset = self._unit(number - 1).end if number else 0
+        self._buffer, self._base, self._end, self._room_end = _EMPTY, 0, 0, 0
+        if not self._segments.has(number * UNIT_BYTES):
+            return
+        segment = self._segments.at(number * UNIT_BYTES)
+        at = number * UNIT_BYTES - segment.start
+        if is_torn or any(segment.file[at : at + UNIT_BYTES]):
+            self._is_uncleared = True
+            if self.unsynced_log_offset < 0:
+                self.unsynced_log_offset = log_offset
+        self._enter(segment)
+
+    def set_log_start(self, log_start: int) -> None:
+        """Moves `min_offset` to the first message that the log still has.
+
+        Files that hold only earlier units are removed. The file with the last unit is always kept,
+        because it shows the offset of the next message.
+        """
+        self.min_offset = max(self.min_offset, self.first_stored)
+
+        def is_there(start: int, size: int) -> bool:
+            return start >= log_start and not (start == 0 and size == BLANK_SIZE)
+
+        self.min_offset = self.first_offset_where(is_there)
+        if self.has_entries:
+            kept = min(self._unit_at(self.min_offset), self._units - 1)
+            self._segments.remove_before(kept * UNIT_BYTES)
+
+    async def sync(self) -> None:
+        """Returns when all changes from before the call are on the disk.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        start, end = self._synced_units * UNIT_BYTES, self._units * UNIT_BYTES
+        synced = self._units
+        if self._is_uncleared:
+            self._is_uncleared = False
+            if self._segments.has(end):
+                segment = self._segments.at(end)
+                segment.clear(end, segment.end)
+                end = segment.end
+        unsynced, self.unsynced_log_offset = self.unsynced_log_offset, -1
+        try:
+            await self._segments.sync(start, end)
+        except BaseException:  # cancelled, or failed: it is not known to be on the disk
+            self.unsynced_log_offset = unsynced
+            raise
+        self._synced_units = max(self._synced_units, synced)
+        if self._replaced is not None:
+            self._replaced.remove()
+            self._replaced = None
+
+    def remove(self) -> None:
+        """Removes its files; it begins at offset 0 again."""
+        super().remove()
+        self._units = self._synced_units = 0
+        if self._replaced is not None:
+            self._replaced.remove()
+            self._replaced = None

@@ -1,0 +1,1 @@
+"""A soak of a group of brokers: processes that are killed, stand still and end, under load."""
