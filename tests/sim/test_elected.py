@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 import pytest
 
-from sprocket.base.watermark import Watermark
 from sprocket.broker.members.state_copy import StateCopy
 from sprocket.replication.epochs import EpochList
 from sprocket.replication.in_sync_copies import InSyncCopies
-from sprocket.store.writing.replica_log import ReplicaLog
 from sprocket.testing.elected import ELECTED
 from sprocket.testing.key_state import KeyState
 from sprocket.testing.plays import play
@@ -65,22 +62,12 @@ def copies_no_offsets(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateCopy, "run", run)
 
 
-def shows_all_after_a_restart(patch: pytest.MonkeyPatch) -> None:
-    right = ReplicaLog.begin
-
-    def begin(self: ReplicaLog, safe: Sequence[Watermark], *, confirmed: int | None = None) -> None:
-        right(self, safe)
-
-    patch.setattr(ReplicaLog, "begin", begin)
-
-
 @pytest.mark.parametrize(
     ("plant", "name", "seed", "told"),
     [
         (acknowledges_alone, "elected-kills", 1, "was acknowledged and is in"),
         (copies_no_offsets, "elected-kills", 1, "before the last master was lost"),
         (compares_nothing, "elected-five", 5, "both lead in epoch"),
-        (shows_all_after_a_restart, "elected-power", 2005, "where readers have seen"),
         (
             keeps_what_differs,
             "elected-power",

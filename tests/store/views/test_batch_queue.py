@@ -158,10 +158,9 @@ def test_what_expires_is_removed_and_offsets_go_on() -> None:
         config = replace(CONFIG, log_bytes_max=3 * CONFIG.log_file_bytes, files_removed_max=1000)
         store = await opened(disk, config=config)
         running = asyncio.create_task(store.run())
-        await until(lambda: store.log_start > 0)
+        await until(lambda: store.min_offset(TOPIC, 0) > 20)
         running.cancel()
         low = store.min_offset(TOPIC, 0)
-        assert low > 20
         assert low % 2 == 0
         assert numbered(store)[0] == (low, b"%d" % (low // 2))
         assert len(disk.names(FOLDER)) < 10
