@@ -76,6 +76,7 @@ def all_replayed(log: CommitLog, *, checks_bodies: bool = True) -> RecordBatch:
         found.count += each.count
         found.end, found.stored_ms = each.end, each.stored_ms
         found.keyed += each.keyed
+        found.counts |= each.counts
         for topic, queues in each.queues.items():
             for number, flat in queues.items():
                 found.queue(topic, number).extend(flat)
