@@ -111,19 +111,19 @@ def read_pop(
         return answer
     if not reply.body:
         raise RemoteProtocolError("the reply to a pop that found messages contains none")
-    try:
-        handles = _Handles(reply.read(PopReply), request, broker)
-    except UsageError as error:
-        raise RemoteProtocolError(str(error)) from error
+    handles = PoppedHandles(reply.read(PopReply), request, broker)
     opening = Opening()
     for stored in _scanned(reply, broker, request, opening):
-        message = handles.popped(stored, now)
+        message = PoppedMessage.of(stored, request.consumer_group, handles.of(stored), now)
         fits = wanted.is_all or wanted.matches(message.properties)
         (answer.messages if fits else answer.unwanted).append(message)
     if opening.stopped_at is not None:
         opened = len(answer.messages) + len(answer.unwanted)
         left = islice(_scanned(reply, broker, request, None), opened, None)
-        answer.unopened.extend(handles.popped(stored, now) for stored in left)
+        answer.unopened.extend(
+            PoppedMessage.of(stored, request.consumer_group, handles.of(stored), now)
+            for stored in left
+        )
     return answer
 
 
@@ -144,23 +144,37 @@ def _scanned(
         raise RemoteProtocolError(f"record {count + 1} of a pop: {error}") from error
 
 
-class _Handles:
-    """Makes the handles of a reply's messages."""
+class PoppedHandles:
+    """Makes the handles of a reply's messages.
 
-    __slots__ = ("_broker", "_counts", "_has_retried", "_header", "_listed", "_request", "_starts")
+    Args:
+        broker: the name of the broker that replied.
+
+    Raises:
+        RemoteProtocolError: the lists in the header are none.
+    """
+
+    __slots__ = ("_broker", "_counts", "_has_retried", "_header", "_listed", "_starts")
 
     def __init__(self, header: PopReply, request: PopMessage, broker: str) -> None:
         self._header = header
-        self._request = request
         self._broker = broker
-        self._starts = read_offsets(header.start_offset_info or "")
-        listed = read_offsets(header.msg_offset_info or "")
+        counts = (header.order_count_info or "") if request.order else ""
+        try:
+            self._starts = read_offsets(header.start_offset_info or "")
+            listed = read_offsets(header.msg_offset_info or "")
+            self._counts = read_order_counts(counts) if request.order else None
+        except UsageError as error:
+            raise RemoteProtocolError(str(error)) from error
         self._listed = {place: set(offsets) for place, offsets in listed.items()}
         self._has_retried = any(kind != NORMAL for kind, _ in listed)
-        self._counts = read_order_counts(header.order_count_info or "") if request.order else None
 
-    def popped(self, stored: StoredMessage, now: float) -> PoppedMessage:
-        """The message with its handle."""
+    def of(self, stored: StoredMessage) -> PopHandle:
+        """The handle of a message. One that was popped in order learns how often it was before.
+
+        Raises:
+            RemoteProtocolError: the header does not list it.
+        """
         queue, offset = stored.queue.number, stored.queue_offset
         handle = self._retried(stored) if self._has_retried else None
         if handle is None:
@@ -168,7 +182,7 @@ class _Handles:
         if self._counts is not None:
             other = self._counts.get((handle.kind, queue, -1), 0)
             stored.reconsume_times = self._counts.get((handle.kind, queue, offset), other)
-        return PoppedMessage.of(stored, self._request.consumer_group, handle, now)
+        return handle
 
     def _new(self, queue: int, offset: int) -> PopHandle:
         place = (NORMAL, queue)

@@ -86,6 +86,7 @@ def test_a_message_that_comes_again_bears_its_handle() -> None:
         reply(
             record(7, POP_CK=handle) + record(5, POP_CK=old),
             start_offset_info="1 0 1;0 0 5",
+            msg_offset_info="1 0 9;0 0 5",
         ),
         asked(),
         "b",
@@ -96,7 +97,12 @@ def test_a_message_that_comes_again_bears_its_handle() -> None:
 
 def test_pops_in_order_say_how_often() -> None:
     found = read_popped(
-        reply(record(5) + record(6), start_offset_info="0 0 5", order_count_info="0 qo0%6 4;0 0 1"),
+        reply(
+            record(5) + record(6),
+            start_offset_info="0 0 5",
+            msg_offset_info="0 0 5,6",
+            order_count_info="0 qo0%6 4;0 0 1",
+        ),
         asked(order=True),
         "b",
     )
@@ -106,11 +112,12 @@ def test_pops_in_order_say_how_often() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        reply(record(5), start_offset_info="x"),
-        reply(record(5), start_offset_info="0 1 5"),
+        reply(record(5), start_offset_info="x", msg_offset_info="0 0 5"),
+        reply(record(5), start_offset_info="0 1 5", msg_offset_info="0 1 5"),
+        reply(record(5), start_offset_info="0 0 5", msg_offset_info="0 0 6"),
         reply(record(5)),
-        reply(record(5)[:-1], start_offset_info="0 0 5"),
-        reply(record(5) * 3, start_offset_info="0 0 5"),
+        reply(record(5)[:-1], start_offset_info="0 0 5", msg_offset_info="0 0 5"),
+        reply(record(5) * 3, start_offset_info="0 0 5", msg_offset_info="0 0 5"),
     ],
 )
 def test_a_broken_reply_is_refused(wrong: Command) -> None:

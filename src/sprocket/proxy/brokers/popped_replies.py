@@ -2,7 +2,7 @@
 
 A receipt handle is the handle of the pop, and behind it the log offset of the record, by which a
 broker finds the message when it becomes a dead letter.
-Source: MQClientAPIImpl.processPopResponse and ReceiptHandle of RocketMQ 5.3.
+Source: ReceiptHandle of RocketMQ 5.3.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, RemoteProtocolError, UsageError
+from sprocket.clientcore.pops import PoppedHandles, changed
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import LONG_MAX
-from sprocket.message.pop_handle import NORMAL, PopHandle, kind_of, read_offsets, topic_of
-from sprocket.message.properties import POP_HANDLE
+from sprocket.message.pop_handle import PopHandle, topic_of
 from sprocket.message.record import scan
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.pop import InvisibleReply, PopMessage, PopReply
@@ -57,15 +57,7 @@ class ReceiptHandle(NamedTuple):
 
     def changed(self, reply: InvisibleReply) -> ReceiptHandle:
         """The receipt after a change of the invisible time."""
-        handle = self.handle
-        start = handle.start_offset if handle.is_in_order else handle.offset
-        made = handle._replace(
-            start_offset=start,
-            pop_ms=reply.pop_time,
-            invisible_ms=reply.invisible_time,
-            revive_queue=reply.revive_qid,
-        )
-        return ReceiptHandle(made, self.log_offset)
+        return ReceiptHandle(changed(self.handle, reply), self.log_offset)
 
 
 class PoppedOne(NamedTuple):
@@ -82,58 +74,14 @@ def read_popped(reply: Command, request: PopMessage, broker: str) -> list[Popped
         RemoteProtocolError: the reply is not whole, has too many messages, or has some that its
             lists do not name.
     """
-    header = reply.read(PopReply)
+    handles = PoppedHandles(reply.read(PopReply), request, broker)
     found: list[PoppedOne] = []
     try:
-        starts = read_offsets(header.start_offset_info or "")
-        counts = _order_counts(header.order_count_info or "") if request.order else {}
         for message in scan(reply.body, broker):
             if len(found) >= request.max_msg_nums:
                 raise RemoteProtocolError("a pop returned more messages than it asked for")
-            handle = _handle(message, header, starts, broker)
-            if request.order:
-                place = handle.kind, handle.queue_number
-                other = counts.get((*place, -1), 0)
-                message.reconsume_times = counts.get((*place, handle.offset), other)
-            found.append(PoppedOne(message, ReceiptHandle(handle, message.log_offset)))
-    except (UsageError, CorruptRecord) as error:
+            receipt = ReceiptHandle(handles.of(message), message.log_offset)
+            found.append(PoppedOne(message, receipt))
+    except CorruptRecord as error:
         raise RemoteProtocolError(f"the reply to a pop: {error}") from error
     return found
-
-
-def _handle(
-    message: StoredMessage,
-    header: PopReply,
-    starts: dict[tuple[str, int], list[int]],
-    broker: str,
-) -> PopHandle:
-    # A message that comes again bears its handle. One of the topic itself may bear an old one.
-    has_others = len(starts) > 1 or next(iter(starts), (NORMAL,))[0] != NORMAL
-    if has_others and (text := message.value(POP_HANDLE)) is not None:
-        handle = PopHandle.parse(text)
-        is_listed = (handle.kind, handle.queue_number) in starts
-        if handle.kind != NORMAL and is_listed and handle.pop_ms == header.pop_time:
-            return handle
-    queue, kind = message.queue.number, kind_of(message.queue.topic)
-    start = starts.get((kind, queue)) or starts.get((NORMAL, queue))
-    if start is None:
-        raise RemoteProtocolError(
-            f"a pop returned a message of queue {queue}, which it does not list"
-        )
-    return PopHandle(
-        start[0], header.pop_time, header.invisible_time, header.revive_qid, NORMAL, broker, queue,
-        message.queue_offset,
-    )  # fmt: skip
-
-
-def _order_counts(text: str) -> dict[tuple[str, int, int], int]:
-    """How often messages were given out before: by kind, queue and offset; -1 for all others."""
-    counts: dict[tuple[str, int, int], int] = {}
-    for part in text.split(";") if text else ():
-        try:
-            kind, place, count = part.split(" ")
-            queue, _, offset = place.removeprefix("qo").partition("%")
-            counts[kind, int(queue), int(offset) if offset else -1] = int(count)
-        except ValueError:
-            raise UsageError(f"no list of counts: {text[:100]!r}") from None
-    return counts
