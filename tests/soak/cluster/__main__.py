@@ -20,10 +20,11 @@ import time
 from pathlib import Path
 
 from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from sprocket.demo.cluster.observer import GroupObserver
-from tests.soak.cluster.faults import FaultSeries, PacedLoad, by_kind
+from tests.soak.cluster.faults import FaultCost, FaultSeries, PacedLoad, by_kind
 from tests.soak.cluster.groups import ControllerGroup, EtcdGroup, SoakGroup
 
 _SENDERS = 4
@@ -70,7 +71,15 @@ async def _soak(
     ):
         if not await observer.in_sync(brokers, _REST_SECONDS):
             return ["the brokers did not come into sync at first"]
-        await series.make(count, on_keys=on_keys)
+        columns = SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn()
+        with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+            shown = bar.add_task("faults", total=count)
+
+            def show(cost: FaultCost) -> None:
+                words = f"{cost.name}: no send accepted for {cost.pause:.2f} s"
+                bar.update(shown, advance=1, description=words)
+
+            await series.make(count, on_keys=on_keys, on_cost=show)
         if not series.stuck and not await observer.in_sync(brokers, _REST_SECONDS):
             wrong.append(f"not all are in sync {_REST_SECONDS:g} s after the last fault")
         lost = await load.all_consumed(_REST_SECONDS)

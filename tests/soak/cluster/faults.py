@@ -8,7 +8,7 @@ import signal
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from sprocket.demo.cluster.load import ClusterLoad
@@ -59,12 +59,15 @@ class FaultSeries:
         self.unended: list[str] = []
         self.stuck: list[str] = []
 
-    async def make(self, count: int, *, on_keys: int) -> None:
+    async def make(
+        self, count: int, *, on_keys: int, on_cost: Callable[[FaultCost], None] = lambda cost: None
+    ) -> None:
         """Makes faults until so many are made, or one is not got over.
 
         Args:
             count: all of them.
             on_keys: those that break a server that decides who leads.
+            on_cost: is called after each fault.
         """
         are_on_keys = [number < on_keys for number in range(count)]
         self._dice.shuffle(are_on_keys)
@@ -75,7 +78,10 @@ class FaultSeries:
                 others = [each for each in self._group.brokers if each is not first]
                 are_on_keys.pop()
                 broken.append(self._break(self._victim(others)))
+            known = len(self.costs)
             await self._cost(broken)
+            for each in self.costs[known:]:
+                on_cost(each)
 
     def _victim(self, servers: Sequence[Victim]) -> Victim:
         return self._dice.choice(servers)
