@@ -82,21 +82,29 @@ class GroupChecks:
         Raises:
             Violation: it is not.
         """
-        held = sum(self._has(store, key, number, offset) for store in self._stores())
+        ends = {store: self._end_of(store, number, offset) for store in self._stores()}
+        end = max((each for each in ends.values() if each is not None), default=0)
+        held = sum(
+            self._safe_end(store) >= end > 0 if _is_closed(store) else each is not None
+            for store, each in ends.items()
+        )
         if held < self._copies:
             raise Violation(
                 f"{key} at offset {offset} of queue {number} was acknowledged and is in {held} logs"
             )
 
-    def _has(self, store: Store, key: str, number: int, offset: int) -> bool:
+    def _end_of(self, store: Store, number: int, offset: int) -> int | None:
+        """Where a message's record ends in a log; None if that does not have it."""
         queue = store._by_name.get((TOPIC, number))
         if queue is None or not queue.min_offset <= offset < queue.max_offset:
-            return False
+            return None
         log_offset, size = queue.position(offset)
+        return log_offset + size if log_offset + size <= self._safe_end(store) else None
+
+    def _safe_end(self, store: Store) -> int:
+        """The end of what a member keeps if it is lost now."""
         end = int(store.log_end)
-        if self._is_flushing:
-            end = min(end, store.flushed.value)
-        return log_offset + size <= end
+        return min(end, store.flushed.value) if self._is_flushing else end
 
     def check(self) -> None:
         """What must hold at any time.
@@ -187,3 +195,9 @@ class GroupChecks:
             if own != theirs:
                 raise Violation(f"the log of {name} differs from another one's behind {at}")
             at += len(own)
+
+
+def _is_closed(store: Store) -> bool:
+    """Whether a member was killed or has ended: it does not know its queues then, but its files
+    are there."""
+    return not store._by_name
