@@ -181,6 +181,8 @@ class Revival:
             if timers.lag:  # what is not on the wheel yet is due after it was stored
                 stored_ms = self._store.time_of(TIMER, 0, timers.queue_next)
                 delivered_ms = min(delivered_ms, stored_ms - 1)
+            if timers.rolled_ms is not None:
+                delivered_ms = min(delivered_ms, timers.rolled_ms - 1)
             self._delivered = (delivered_ms, int(self._store.log_end))
             self._confirm()
         return self._until_ms - self._settings.store.timer_slot_ms

@@ -65,6 +65,9 @@ class TimerIntake:
         self.current = CurrentSlot(store)
         self.queue_next = 0
         self._is_stopped = False
+        #: Queue offset of the newest rolled message that is not on the wheel, and the slot from
+        #: which such messages may be due.
+        self._rolled = (-1, 0)
         #: Messages that were stored in this iteration of the event loop.
         self._fresh: list[Fresh] = []
         self.entered = 0
@@ -134,6 +137,16 @@ class TimerIntake:
         if message is not None:
             self._fresh.append(message)
             self._enter_fresh()
+        if self.queue_next <= appended.queue_offset:  # others before it are not on the wheel yet
+            slot_ms = self.current.slot_ms if self.rolled_ms is None else self._rolled[1]
+            self._rolled = (appended.queue_offset, slot_ms)
+
+    @property
+    def rolled_ms(self) -> int | None:
+        """From when on rolled messages may be due that are not on the wheel yet, ms; None if all
+        are. After a long time without a broker this may be long ago."""
+        offset, slot_ms = self._rolled
+        return slot_ms if self.queue_next <= offset else None
 
     def _enter_fresh(self) -> None:
         """Puts new messages on the wheel before the log is flushed, so a recall has effect at once.
