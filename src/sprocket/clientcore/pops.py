@@ -212,10 +212,14 @@ class PoppedHandles:
 
 def ack_of(message: PoppedMessage) -> AckMessage:
     """The request that acknowledges one message."""
-    handle = message.handle
+    return acknowledging(message.group, message.stored_topic, message.handle)
+
+
+def acknowledging(group: str, stored_topic: str, handle: PopHandle) -> AckMessage:
+    """The same by the message's handle and the topic in which it lies."""
     return AckMessage(
-        consumer_group=message.group,
-        topic=message.stored_topic,
+        consumer_group=group,
+        topic=stored_topic,
         queue_id=handle.queue_number,
         extra_info=handle.encode(),
         offset=handle.offset,
@@ -225,10 +229,14 @@ def ack_of(message: PoppedMessage) -> AckMessage:
 
 def change_of(message: PoppedMessage, invisible_ms: int) -> ChangeInvisible:
     """The request that changes for how long one message is invisible, from now on."""
-    handle = message.handle
+    return hiding(message.group, message.stored_topic, message.handle, invisible_ms)
+
+
+def hiding(group: str, stored_topic: str, handle: PopHandle, invisible_ms: int) -> ChangeInvisible:
+    """The same by the message's handle and the topic in which it lies."""
     return ChangeInvisible(
-        consumer_group=message.group,
-        topic=message.stored_topic,
+        consumer_group=group,
+        topic=stored_topic,
         queue_id=handle.queue_number,
         extra_info=handle.encode(),
         offset=handle.offset,
@@ -255,27 +263,36 @@ def fits_batch(message: PoppedMessage) -> bool:
 
 def batch_of(messages: Sequence[PoppedMessage], broker: str) -> AckBatchBody:
     """The body that acknowledges several messages of a broker: bits for each check point."""
-    bits: dict[tuple[object, ...], int] = {}
-    items: dict[tuple[object, ...], AckItem] = {}
+    points: dict[tuple[object, ...], list[PopHandle]] = {}
     for message in messages:
         handle = message.handle
         key = (message.group, message.queue.topic, *handle[:5], handle.queue_number)
-        if key not in items:
-            items[key] = AckItem(
-                consumer_group=message.group,
-                topic=message.queue.topic,
-                retry=handle.kind,
-                start_offset=handle.start_offset,
-                queue_id=handle.queue_number,
-                revive_queue_id=handle.revive_queue,
-                pop_time=handle.pop_ms,
-                invisible_time=handle.invisible_ms,
-            )
-        bits[key] = bits.get(key, 0) | 1 << handle.offset - handle.start_offset
-    for place, item in items.items():
-        size = (bits[place].bit_length() + 7) // 8
-        item.bits = base64.b64encode(bits[place].to_bytes(size, "little")).decode()
-    return AckBatchBody(acks=list(items.values()), broker_name=broker)
+        points.setdefault(key, []).append(handle)
+    items = [ack_item(str(group), str(topic), own) for (group, topic, *_), own in points.items()]
+    return AckBatchBody(acks=items, broker_name=broker)
+
+
+def ack_item(group: str, topic: str, handles: Sequence[PopHandle]) -> AckItem:
+    """Acknowledges messages of one check point: a bit for each.
+
+    Args:
+        topic: that was popped, also where the messages came again.
+    """
+    first, bits = handles[0], 0
+    for each in handles:
+        bits |= 1 << each.offset - each.start_offset
+    size = (bits.bit_length() + 7) // 8
+    return AckItem(
+        consumer_group=group,
+        topic=topic,
+        retry=first.kind,
+        start_offset=first.start_offset,
+        queue_id=first.queue_number,
+        revive_queue_id=first.revive_queue,
+        pop_time=first.pop_ms,
+        invisible_time=first.invisible_ms,
+        bits=base64.b64encode(bits.to_bytes(size, "little")).decode(),
+    )
 
 
 def retry_ms(reconsume_times: int, delay_level: int = 0) -> int:

@@ -5,19 +5,15 @@ Source: ConsumerProcessor and ProducerProcessor of RocketMQ 5.3 (module proxy).
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Awaitable, Sequence
 
 from sprocket.base.errors import ReplyError
 from sprocket.base.ports import Clock
-from sprocket.protocol.bodies import AckBatchBody, AckItem
+from sprocket.clientcore.pops import ack_item, acknowledging, hiding
+from sprocket.protocol.bodies import AckBatchBody
+from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header
-from sprocket.protocol.requests.pop import (
-    AckMessage,
-    AckMessages,
-    ChangeInvisible,
-    InvisibleReply,
-)
+from sprocket.protocol.requests.pop import AckMessages, InvisibleReply
 from sprocket.protocol.requests.send import SendBack
 from sprocket.proxy.brokers.brokers import Brokers
 from sprocket.proxy.brokers.popped_replies import ReceiptHandle
@@ -26,7 +22,7 @@ from sprocket.proxy.messages.statuses import CallRefused
 
 #: A broker's code for a handle that does not count: the message became visible, or there was a
 #: reset.
-_VOID = 208
+_VOID = ResponseCode.NO_MESSAGE
 _AS_DEAD_LETTER = -1
 
 
@@ -47,15 +43,7 @@ class Receipts:
             SprocketError: the broker is unknown, or cannot be reached.
         """
         self._check(receipt)
-        handle = receipt.handle
-        header = AckMessage(
-            consumer_group=group,
-            topic=receipt.topic(topic, group),
-            queue_id=handle.queue_number,
-            extra_info=handle.encode(),
-            offset=handle.offset,
-            bname=handle.broker,
-        )
+        header = acknowledging(group, receipt.topic(topic, group), receipt.handle)
         return self._ask(receipt, topic, header)
 
     def acknowledge_all(
@@ -68,24 +56,9 @@ class Receipts:
             CallRefused: the handles have expired.
             SprocketError: the broker is unknown, or cannot be reached.
         """
-        first = receipts[0].handle
         self._check(receipts[0])
-        bits = 0
-        for each in receipts:
-            bits |= 1 << (each.handle.offset - first.start_offset)
-        size = (bits.bit_length() + 7) // 8
-        item = AckItem(
-            consumer_group=group,
-            topic=topic,
-            retry=first.kind,
-            start_offset=first.start_offset,
-            queue_id=first.queue_number,
-            revive_queue_id=first.revive_queue,
-            pop_time=first.pop_ms,
-            invisible_time=first.invisible_ms,
-            bits=b64encode(bits.to_bytes(size, "little")).decode("ascii"),
-        )
-        body = AckBatchBody(acks=[item], broker_name=first.broker).encode()
+        item = ack_item(group, topic, [each.handle for each in receipts])
+        body = AckBatchBody(acks=[item], broker_name=receipts[0].handle.broker).encode()
         return self._ask(receipts[0], topic, AckMessages(), body)
 
     async def hide(
@@ -98,16 +71,7 @@ class Receipts:
             SprocketError: the broker refuses, or cannot be reached.
         """
         self._check(receipt)
-        handle = receipt.handle
-        header = ChangeInvisible(
-            consumer_group=group,
-            topic=receipt.topic(topic, group),
-            queue_id=handle.queue_number,
-            extra_info=handle.encode(),
-            offset=handle.offset,
-            invisible_time=milliseconds,
-            bname=handle.broker,
-        )
+        header = hiding(group, receipt.topic(topic, group), receipt.handle, milliseconds)
         reply = checked(await _awaited(self._ask(receipt, topic, header)))
         return receipt.changed(reply.read(InvisibleReply))
 
