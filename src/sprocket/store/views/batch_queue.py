@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from typing import ClassVar
 
-from sprocket.base.errors import DiskFull, OffsetOutOfRange
-from sprocket.store.log.segments import Segment, Segments
+from sprocket.base.errors import OffsetOutOfRange
+from sprocket.store.log.segments import Segments
 from sprocket.store.views.batch_unit import (
     NOT_COMPACTED,
     UNIT,
@@ -24,8 +25,6 @@ from sprocket.store.views.batch_unit import (
 from sprocket.store.views.consume_queue import BLANK_SIZE, ENTRY, ConsumeQueue
 from sprocket.store.views.record_batch import QueueColumns
 
-#: Disk space is allocated for this many units at a time: 64 KiB.
-_RESERVED_UNITS = 1424
 _EMPTY = memoryview(b"")
 
 
@@ -39,6 +38,9 @@ class BatchQueue(ConsumeQueue):
     """
 
     __slots__ = ("_count", "_newest_ms", "_replaced", "_stored_ms_at", "_synced_units", "_units")
+
+    _entry_bytes: ClassVar[int] = UNIT_BYTES
+    _reserved_entries: ClassVar[int] = 1424
 
     def __init__(
         self,
@@ -170,28 +172,6 @@ class BatchQueue(ConsumeQueue):
         for number in range(first, self._units + count, per_file):
             self._segments.make(number * UNIT_BYTES)
         self._reserve(self._units, count)
-
-    def _reserve(self, offset: int, count: int) -> None:
-        """Allocates disk space for units from a number on, in the files that exist."""
-        end = offset + max(count, _RESERVED_UNITS)
-        while offset < end and self._segments.has(offset * UNIT_BYTES):
-            segment = self._segments.at(offset * UNIT_BYTES)
-            last = min(end, segment.end // UNIT_BYTES)
-            try:
-                segment.reserve(offset * UNIT_BYTES, last * UNIT_BYTES)
-            except DiskFull:  # there may still be room for `count` units
-                end = offset + count
-                last = min(end, segment.end // UNIT_BYTES)
-                segment.reserve(offset * UNIT_BYTES, last * UNIT_BYTES)
-            if segment.buffer is self._buffer:
-                self._room_end = last
-            offset = last
-
-    def _enter(self, segment: Segment) -> None:
-        self._room_end = 0
-        self._buffer = segment.buffer
-        self._base = segment.start // UNIT_BYTES
-        self._end = segment.end // UNIT_BYTES
 
     def begin_at(self, offset: int) -> None:
         """Has a queue without units begin at this offset: the messages before it are gone."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left
 from collections.abc import Callable
+from typing import ClassVar
 
 from sprocket.base.errors import DiskFull, OffsetOutOfRange
 from sprocket.base.watermark import Watermark
@@ -26,9 +27,6 @@ ENTRY_BYTES = ENTRY.size
 BLANK_SIZE = 0x7FFFFFFF
 #: The tag code of a message that was damaged: its entry points to a filler record instead.
 DAMAGED_CODE = int.from_bytes(b"DAMAGED\0", "big")
-
-#: Disk space is allocated for this many entries at a time: 64 KiB.
-_RESERVED_ENTRIES = 3276
 
 _POSITION = struct.Struct(">qi")
 _EMPTY = memoryview(b"")
@@ -51,6 +49,10 @@ class ConsumeQueue:
         "arrival", "is_used", "max_offset", "min_offset", "number", "topic", "topic_part",
         "unsynced_log_offset",
     )  # fmt: skip
+
+    #: Bytes written for a record, and for how many disk space is allocated at a time: 64 KiB.
+    _entry_bytes: ClassVar[int] = ENTRY_BYTES
+    _reserved_entries: ClassVar[int] = 3276
 
     def __init__(self, segments: Segments, topic: str, number: int) -> None:
         """If there are files, `cut` must be called before anything else."""
@@ -181,16 +183,16 @@ class ConsumeQueue:
 
     def _reserve(self, offset: int, count: int) -> None:
         """Allocates disk space for entries from an offset on, in the files that exist."""
-        end = offset + max(count, _RESERVED_ENTRIES)
-        while offset < end and self._segments.has(offset * ENTRY_BYTES):
-            segment = self._segments.at(offset * ENTRY_BYTES)
-            last = min(end, segment.end // ENTRY_BYTES)
+        entry_bytes, end = self._entry_bytes, offset + max(count, self._reserved_entries)
+        while offset < end and self._segments.has(offset * entry_bytes):
+            segment = self._segments.at(offset * entry_bytes)
+            last = min(end, segment.end // entry_bytes)
             try:
-                segment.reserve(offset * ENTRY_BYTES, last * ENTRY_BYTES)
+                segment.reserve(offset * entry_bytes, last * entry_bytes)
             except DiskFull:  # there may still be room for `count` entries
                 end = offset + count
-                last = min(end, segment.end // ENTRY_BYTES)
-                segment.reserve(offset * ENTRY_BYTES, last * ENTRY_BYTES)
+                last = min(end, segment.end // entry_bytes)
+                segment.reserve(offset * entry_bytes, last * entry_bytes)
             if segment.buffer is self._buffer:
                 self._room_end = last
             offset = last
@@ -198,8 +200,8 @@ class ConsumeQueue:
     def _enter(self, segment: Segment) -> None:
         self._room_end = 0
         self._buffer = segment.buffer
-        self._base = segment.start // ENTRY_BYTES
-        self._end = segment.end // ENTRY_BYTES
+        self._base = segment.start // self._entry_bytes
+        self._end = segment.end // self._entry_bytes
 
     def _jump_to(self, offset: int, log_offset: int) -> None:
         """Moves the end of the queue to another offset, which only a replay needs.
