@@ -73,7 +73,12 @@ class RequestTable:
     def of_master(self) -> Dispatch:
         """What calls the endpoint of each request at a master."""
         refusals = self._parts.acknowledgement.refusals()
-        return Dispatch(self._table, refusals=refusals, run_endpoints=self._runs)
+        return Dispatch(
+            self._table,
+            refusals=refusals,
+            run_endpoints=self._runs,
+            quotas=self._parts.quotas,
+        )
 
     def of_slave(self, *, was_master: bool = False) -> Dispatch:
         """The same at a slave; or at a master that gives its place to another one, which may still
@@ -83,7 +88,7 @@ class RequestTable:
         table = at_slave(
             self._table, self._settings, is_acting=lambda: was_master or acting.is_acting
         )
-        return Dispatch(table, refusals=refusals)
+        return Dispatch(table, refusals=refusals, quotas=self._parts.quotas)
 
     def _messages(self) -> tuple[Endpoints, RunEndpoints]:
         """Endpoints that store and read messages, and those for sends that arrive together."""

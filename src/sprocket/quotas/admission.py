@@ -1,0 +1,358 @@
+"""Admits requests as far as the quotas of their senders allow it.
+
+A send above a limit is refused with code 2, upon which clients of RocketMQ 5 try again, others
+report it to their users; nothing of it is stored. A read above a limit waits, for as long as its
+sender would wait for messages: a reply that comes late slows a consumer down without an error. If
+that does not suffice it is refused with code 2 too, upon which consumers pause for three seconds.
+Requests that keep a client in its place have a second burst; see `requests`.
+Source of what clients do: DefaultMQProducer.retryResponseCodes, pullTimeDelayMillsWhenException of
+DefaultMQPushConsumerImpl in RocketMQ 4.9 and 5.3; ResponseBuilder of its proxy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from sprocket.base.errors import UsageError
+from sprocket.protocol.command import Command, Reply
+from sprocket.quotas.callers import Caller, Callers
+from sprocket.quotas.counted import CountedReply
+from sprocket.quotas.creation import creation_check
+from sprocket.quotas.lines import PAUSE_MIN, MeterLine
+from sprocket.quotas.meters import Meter, MeterTable
+from sprocket.quotas.refusals import Refusals
+from sprocket.quotas.requests import (
+    FREE,
+    NOTHING,
+    READS,
+    SENDS,
+    VITAL,
+    less_patient,
+    patience_ms,
+    subject,
+)
+from sprocket.quotas.rules import QuotaKind, QuotaRules
+from sprocket.remoting.endpoints import EventualResponse, Response
+from sprocket.remoting.transport import Peer
+
+#: Answers the requests that are admitted, the first of them at least.
+AnswerFirst = Callable[[Sequence[Command], Peer], Sequence[EventualResponse]]
+
+
+class Admitted(NamedTuple):
+    """Requests that may pass.
+
+    Attributes:
+        size: how many of the first.
+        meters: what counts them.
+        is_charged: whether they are counted already, so that those that are left over are not
+            counted once more.
+        is_read: whether it is one that takes messages out.
+        is_delayed: whether it may pass only later.
+    """
+
+    caller: Caller
+    size: int
+    meters: Sequence[Meter] = ()
+    is_charged: bool = False
+    is_read: bool = False
+    is_delayed: bool = False
+
+
+class Admission:
+    """The quotas of one server at work.
+
+    Args:
+        texts: the rules as they are set now; another object if they have changed.
+        clock: the time of the loop, s.
+        client_of: the client id of a connection; empty if it is not known.
+        user_of: the user who signed a request, if that was checked; else empty.
+        waiting_max: the most reads that may wait for their limits.
+    """
+
+    def __init__(
+        self,
+        texts: Callable[[], Sequence[str]],
+        *,
+        clock: Callable[[], float],
+        client_of: Callable[[Peer], str] = lambda peer: "",
+        user_of: Callable[[Command], str] = lambda command: "",
+        waiting_max: Callable[[], int] = lambda: 100_000,
+    ) -> None:
+        self._texts = texts
+        self._clock = clock
+        self._waiting_max = waiting_max
+        self._known: Sequence[str] = ()
+        self._rules = QuotaRules()
+        self._asks_subject = self._counts_out = self._counts_made = False
+        self._meters = MeterTable(self._rules)
+        self._refusals = Refusals(clock)
+        self._callers = Callers(self._meters, self._refusals, client_of=client_of, user_of=user_of)
+        self._lines: dict[Meter, MeterLine] = {}
+        self._waiting = 0
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there are any rules; applies those that have changed."""
+        texts = self._texts()
+        if texts is not self._known:
+            self._change(texts)
+        return bool(texts)
+
+    def figures(self) -> dict[str, str]:
+        """What was refused and delayed, as a server reports it about itself."""
+        return self._refusals.table()
+
+    def connections_max(self, ip: str) -> int | None:
+        """How many connections an address may have; None for any number."""
+        quota = self._rules.quota(QuotaKind.IP, ip) if self.is_on else None
+        return None if quota is None else quota.connections
+
+    def connection_refused(self, ip: str) -> None:
+        """Counts a connection that was closed because its address has too many."""
+        self._refusals.refused[QuotaKind.IP, "connections"] += 1
+
+    def answer_first(
+        self, commands: Sequence[Command], peer: Peer, answer: AnswerFirst
+    ) -> Sequence[EventualResponse]:
+        """The replies to the first of some requests that arrived together, one or more.
+
+        Raises:
+            SystemBusy: the first one is refused.
+        """
+        if not self.is_on:
+            return answer(commands, peer)
+        admitted = self._admit(commands, peer)
+        commands = commands[: admitted.size]
+        if admitted.is_delayed:
+            return [self._delayed(admitted, commands, peer, answer)]
+        outcomes = self._answered(admitted, commands, peer, answer)
+        if admitted.is_charged:
+            admitted.caller.ahead += len(commands) - len(outcomes)
+        return outcomes
+
+    def _change(self, texts: Sequence[str]) -> None:
+        self._known = texts
+        try:
+            self._rules = rules = QuotaRules.parse(texts)
+        except UsageError:  # the form of the setting has refused it before
+            return
+        self._asks_subject = not rules.kinds.isdisjoint((QuotaKind.TOPIC, QuotaKind.GROUP))
+        self._counts_out = rules.has("bytes_out")
+        self._counts_made = rules.has("new_topics", "new_groups")
+        self._meters.change(rules, self._clock())
+        self._callers.changed()
+
+    def _admit(self, commands: Sequence[Command], peer: Peer) -> Admitted:
+        first = commands[0]
+        caller = self._callers.of(peer)
+        if caller.ahead:
+            count = min(caller.ahead, len(commands))
+            caller.ahead -= count
+            return Admitted(caller, count, is_charged=True)
+        self._refusals.look()
+        now, code = self._clock(), first.code
+        if code in FREE:
+            return Admitted(caller, 1)
+        about = subject(first) if self._asks_subject else NOTHING
+        meters = self._callers.meters_of(caller, first, peer, about, now)
+        count = self._alike(caller, commands) if code in SENDS else 1
+        if not meters:
+            return Admitted(caller, count)
+        if code in READS:
+            return self._admit_read(caller, meters, now)
+        if count > 1 and self._take_all(meters, commands[:count], caller.client, now):
+            return Admitted(caller, count, meters, is_charged=True)
+        self._take_one(meters, first, caller.client, now)
+        return Admitted(caller, 1, meters)
+
+    def _alike(self, caller: Caller, commands: Sequence[Command]) -> int:
+        """How many of the first requests count on the same meters."""
+        count = self._callers.are_alike(caller, commands)
+        if not self._asks_subject:
+            return count
+        about = subject(commands[0])
+        for number in range(1, count):
+            if subject(commands[number]) != about:
+                return number
+        return count
+
+    def _take_all(
+        self, meters: Sequence[Meter], commands: Sequence[Command], taker: Hashable, now: float
+    ) -> bool:
+        """Counts all of some requests, or none of them if that is too much at once."""
+        costs = {"requests": len(commands), "bytes_in": sum(len(each.body) for each in commands)}
+        for meter in meters:
+            for limit, cost in costs.items():
+                bucket = meter.buckets.get(limit)
+                if bucket and not (cost <= bucket.burst and bucket.has(cost, now, taker)):
+                    return False
+        for meter in meters:
+            for limit, cost in costs.items():
+                if bucket := meter.buckets.get(limit):
+                    bucket.spend(cost, now, taker)
+        return True
+
+    def _take_one(
+        self, meters: Sequence[Meter], command: Command, taker: Hashable, now: float
+    ) -> None:
+        costs = {"requests": 1, "bytes_in": len(command.body)}
+        is_vital = command.code in VITAL
+        for meter in meters:
+            for limit, cost in costs.items():
+                bucket = meter.buckets.get(limit)
+                if bucket and not bucket.has(cost, now, taker, bucket.burst if is_vital else 0.0):
+                    raise self._refusals.refusal(meter, limit)
+        for meter in meters:
+            for limit, cost in costs.items():
+                if bucket := meter.buckets.get(limit):
+                    bucket.spend(cost, now, taker)
+
+    # Reads.
+
+    def _admit_read(self, caller: Caller, meters: Sequence[Meter], now: float) -> Admitted:
+        for meter in meters:
+            if meter.quota.held is not None and meter.held >= meter.quota.held:
+                raise self._refusals.refusal(meter, "held")
+        if (blocking := self._blocking(meters, now)) is None:
+            self._spend(meters, "requests", 1, caller.client, now)
+            return Admitted(caller, 1, meters, is_read=True)
+        if self._waiting >= self._waiting_max():
+            raise self._refusals.refusal(*blocking)
+        self._refusals.delay(*blocking)
+        return Admitted(caller, 1, meters, is_read=True, is_delayed=True)
+
+    def _blocking(
+        self, meters: Sequence[Meter], now: float, called_by: Meter | None = None
+    ) -> tuple[Meter, str] | None:
+        """What a read must wait for; None if it may pass."""
+        for meter in meters:
+            for limit in ("requests", "bytes_out"):
+                bucket = meter.buckets.get(limit)
+                if bucket and bucket.wait_seconds(1, now) >= PAUSE_MIN:
+                    return meter, limit
+            if meter is not called_by and meter in self._lines:
+                return meter, "requests" if "requests" in meter.buckets else "bytes_out"
+        return None
+
+    def _delayed(
+        self,
+        admitted: Admitted,
+        commands: Sequence[Command],
+        peer: Peer,
+        answer: AnswerFirst,
+    ) -> Awaitable[Response]:
+        self._waiting += 1
+        return self._counted(
+            admitted, self._wait_and_answer(admitted, commands, peer, answer), self._stop_waiting
+        )
+
+    def _stop_waiting(self) -> None:
+        self._waiting -= 1
+
+    async def _wait_and_answer(
+        self,
+        admitted: Admitted,
+        commands: Sequence[Command],
+        peer: Peer,
+        answer: AnswerFirst,
+    ) -> Response:
+        command, meters, taker = commands[0], admitted.meters, admitted.caller.client
+        began = self._clock()
+        until = began + patience_ms(command) / 1000
+        called_by = None
+        while (blocking := self._blocking(meters, self._clock(), called_by)) is not None:
+            called_by = blocking[0]
+            line = self._lines.get(called_by)
+            if line is None:
+                line = self._lines[called_by] = MeterLine(partial(self._wait, called_by))
+            try:
+                if not await line.turn(taker, until):
+                    raise self._refusals.refusal(*blocking)
+            finally:
+                if line.is_empty and self._lines.get(called_by) is line:
+                    del self._lines[called_by]
+        now = self._clock()
+        self._spend(meters, "requests", 1, taker, now)
+        less_patient(command, round((now - began) * 1000))
+        outcome = answer(commands, peer)[0]
+        return await outcome if isinstance(outcome, Awaitable) else outcome
+
+    def _wait(self, meter: Meter) -> float:
+        now = self._clock()
+        buckets = (meter.buckets.get(limit) for limit in ("requests", "bytes_out"))
+        return max((each.wait_seconds(1, now) for each in buckets if each), default=0.0)
+
+    # What is counted while a request is answered, and afterwards.
+
+    def _answered(
+        self, admitted: Admitted, commands: Sequence[Command], peer: Peer, answer: AnswerFirst
+    ) -> Sequence[EventualResponse]:
+        if not admitted.meters or not (admitted.is_read or self._counts_out or self._counts_made):
+            return answer(commands, peer)
+        token = creation_check.set(partial(self._make, admitted)) if self._counts_made else None
+        try:
+            outcomes = answer(commands, peer)
+        finally:
+            if token is not None:
+                creation_check.reset(token)
+        counted: list[EventualResponse] = []
+        for outcome in outcomes:
+            if isinstance(outcome, Reply | bytes) or outcome is None:
+                self._sent(admitted, outcome)
+                counted.append(outcome)
+            else:
+                counted.append(self._counted(admitted, outcome))
+        return counted
+
+    def _counted(
+        self,
+        admitted: Admitted,
+        outcome: Awaitable[Response],
+        release: Callable[[], None] = lambda: None,
+    ) -> Awaitable[Response]:
+        """The same reply, counted until it is there."""
+        meters = admitted.meters if admitted.is_read else ()
+        for meter in meters:
+            meter.held += 1
+
+        def released() -> None:
+            for meter in meters:
+                meter.held -= 1
+            release()
+
+        return CountedReply(
+            outcome,
+            release=released,
+            spend=partial(self._sent, admitted),
+            check=partial(self._make, admitted) if self._counts_made else None,
+        )
+
+    def _sent(self, admitted: Admitted, response: Response) -> None:
+        if self._counts_out and response is not None:
+            body = response.body if isinstance(response, Reply) else response
+            is_whole = isinstance(body, bytes | bytearray | memoryview)
+            size = len(body) if is_whole else sum(map(len, body))  # type: ignore[arg-type]
+            self._spend(admitted.meters, "bytes_out", size, admitted.caller.client, self._clock())
+
+    def _make(self, admitted: Admitted, limit: str) -> None:
+        """Counts one more topic or group that a request makes.
+
+        Raises:
+            SystemBusy: its sender has made as many as it may.
+        """
+        now, taker = self._clock(), admitted.caller.client
+        for meter in admitted.meters:
+            bucket = meter.buckets.get(limit)
+            if bucket and not bucket.has(1, now, taker):
+                raise self._refusals.refusal(meter, limit)
+        self._spend(admitted.meters, limit, 1, taker, now)
+
+    def _spend(
+        self, meters: Sequence[Meter], limit: str, cost: float, taker: Hashable, now: float
+    ) -> None:
+        for meter in meters:
+            if bucket := meter.buckets.get(limit):
+                bucket.spend(cost, now, taker)
