@@ -67,7 +67,7 @@ class ClientCommands:
 
         Args:
             broker: the name of the broker that asks, if it is known.
-            client: whom it asks, at a broker that knows each client.
+            client: whom it asks, at a broker in the same process.
 
         Raises:
             RemoteProtocolError: a field is missing or ill-typed.
@@ -77,10 +77,12 @@ class ClientCommands:
             return None
         if command.code == ConsumerRunning.code:
             running = command.read(ConsumerRunning)
+            client = client or clients.find(running.client_id)
             asked = self._choose(client, clients.consuming(running.consumer_group))
             return self._trace(asked, is_wanted=running.jstack_enable)
         if command.code == ConsumeDirectly.code:
             consume = command.read(ConsumeDirectly)
+            client = client or clients.find(consume.client_id or "")
             asked = self._choose(client, clients.consuming(consume.consumer_group))
             return self._verify(asked, command)
         if command.is_oneway:  # that members have changed, or offsets: nothing to do for pops
