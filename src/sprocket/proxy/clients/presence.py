@@ -15,8 +15,8 @@ from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.client import Heartbeat
 from sprocket.proxy.brokers.brokers import Brokers
 from sprocket.proxy.clients.broker_members import (
-    MembersElsewhere,
     GroupKey,
+    MembersElsewhere,
     farewells,
     groups_of,
     heartbeat_of,
