@@ -80,7 +80,8 @@ def test_without_rules_nothing_is_limited_and_they_hold_as_soon_as_they_are_set(
         assert await send_many(asker, 100) == [SUCCESS] * 100
         assert await change(asker, "broker.quotas=topic t requests=5") == SUCCESS
         assert sorted(await send_many(asker, 100)) == [SUCCESS] * 5 + [BUSY] * 95
-        assert await change(asker, "broker.quotas=topic t requests=none; client x requests=1") == SUCCESS
+        rules = "topic t requests=none; client x requests=1"
+        assert await change(asker, f"broker.quotas={rules}") == SUCCESS
         assert await send_many(asker, 100) == [SUCCESS] * 100
         assert await change(asker, "broker.quotas=") == SUCCESS
         assert await send_many(asker, 100) == [SUCCESS] * 100

@@ -15,9 +15,7 @@ def quota(kind: QuotaKind, name: str, *texts: str) -> Quota | None:
 
 def test_a_rule_without_a_burst_has_one_of_a_second() -> None:
     found = quota(QuotaKind.TOPIC, "orders", "topic orders requests=500 bytes_in=10MiB/20MiB")
-    assert found == Quota(
-        requests=Allowance(500, 500), bytes_in=Allowance(10 << 20, 20 << 20)
-    )
+    assert found == Quota(requests=Allowance(500, 500), bytes_in=Allowance(10 << 20, 20 << 20))
 
 
 def test_new_topics_are_told_by_the_hour() -> None:

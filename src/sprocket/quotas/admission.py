@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from sprocket.base.errors import UsageError
 from sprocket.protocol.command import Command, Reply
-from sprocket.quotas.callers import Caller, Callers
 from sprocket.quotas.counted import CountedReply
 from sprocket.quotas.creation import creation_check
 from sprocket.quotas.lines import PAUSE_MIN, MeterLine
 from sprocket.quotas.meters import Meter, MeterTable
+from sprocket.quotas.origins import Origin, Origins
 from sprocket.quotas.refusals import Refusals
 from sprocket.quotas.requests import (
     FREE,
@@ -53,7 +53,7 @@ class Admitted(NamedTuple):
         is_delayed: whether it may pass only later.
     """
 
-    caller: Caller
+    origin: Origin
     size: int
     meters: Sequence[Meter] = ()
     is_charged: bool = False
@@ -89,7 +89,7 @@ class Admission:
         self._asks_subject = self._counts_out = self._counts_made = False
         self._meters = MeterTable(self._rules)
         self._refusals = Refusals(clock)
-        self._callers = Callers(self._meters, self._refusals, client_of=client_of, user_of=user_of)
+        self._origins = Origins(self._meters, self._refusals, client_of=client_of, user_of=user_of)
         self._lines: dict[Meter, MeterLine] = {}
         self._waiting = 0
 
@@ -130,7 +130,7 @@ class Admission:
             return [self._delayed(admitted, commands, peer, answer)]
         outcomes = self._answered(admitted, commands, peer, answer)
         if admitted.is_charged:
-            admitted.caller.ahead += len(commands) - len(outcomes)
+            admitted.origin.ahead += len(commands) - len(outcomes)
         return outcomes
 
     def _change(self, texts: Sequence[str]) -> None:
@@ -143,34 +143,34 @@ class Admission:
         self._counts_out = rules.has("bytes_out")
         self._counts_made = rules.has("new_topics", "new_groups")
         self._meters.change(rules, self._clock())
-        self._callers.changed()
+        self._origins.changed()
 
     def _admit(self, commands: Sequence[Command], peer: Peer) -> Admitted:
         first = commands[0]
-        caller = self._callers.of(peer)
-        if caller.ahead:
-            count = min(caller.ahead, len(commands))
-            caller.ahead -= count
-            return Admitted(caller, count, is_charged=True)
+        origin = self._origins.of(peer)
+        if origin.ahead:
+            count = min(origin.ahead, len(commands))
+            origin.ahead -= count
+            return Admitted(origin, count, is_charged=True)
         self._refusals.look()
         now, code = self._clock(), first.code
         if code in FREE:
-            return Admitted(caller, 1)
+            return Admitted(origin, 1)
         about = subject(first) if self._asks_subject else NOTHING
-        meters = self._callers.meters_of(caller, first, peer, about, now)
-        count = self._alike(caller, commands) if code in SENDS else 1
+        meters = self._origins.meters_of(origin, first, peer, about, now)
+        count = self._alike(origin, commands) if code in SENDS else 1
         if not meters:
-            return Admitted(caller, count)
+            return Admitted(origin, count)
         if code in READS:
-            return self._admit_read(caller, meters, now)
-        if count > 1 and self._take_all(meters, commands[:count], caller.client, now):
-            return Admitted(caller, count, meters, is_charged=True)
-        self._take_one(meters, first, caller.client, now)
-        return Admitted(caller, 1, meters)
+            return self._admit_read(origin, meters, now)
+        if count > 1 and self._take_all(meters, commands[:count], origin.client, now):
+            return Admitted(origin, count, meters, is_charged=True)
+        self._take_one(meters, first, origin.client, now)
+        return Admitted(origin, 1, meters)
 
-    def _alike(self, caller: Caller, commands: Sequence[Command]) -> int:
+    def _alike(self, origin: Origin, commands: Sequence[Command]) -> int:
         """How many of the first requests count on the same meters."""
-        count = self._callers.are_alike(caller, commands)
+        count = self._origins.are_alike(origin, commands)
         if not self._asks_subject:
             return count
         about = subject(commands[0])
@@ -212,17 +212,17 @@ class Admission:
 
     # Reads.
 
-    def _admit_read(self, caller: Caller, meters: Sequence[Meter], now: float) -> Admitted:
+    def _admit_read(self, origin: Origin, meters: Sequence[Meter], now: float) -> Admitted:
         for meter in meters:
             if meter.quota.held is not None and meter.held >= meter.quota.held:
                 raise self._refusals.refusal(meter, "held")
         if (blocking := self._blocking(meters, now)) is None:
-            self._spend(meters, "requests", 1, caller.client, now)
-            return Admitted(caller, 1, meters, is_read=True)
+            self._spend(meters, "requests", 1, origin.client, now)
+            return Admitted(origin, 1, meters, is_read=True)
         if self._waiting >= self._waiting_max():
             raise self._refusals.refusal(*blocking)
         self._refusals.delay(*blocking)
-        return Admitted(caller, 1, meters, is_read=True, is_delayed=True)
+        return Admitted(origin, 1, meters, is_read=True, is_delayed=True)
 
     def _blocking(
         self, meters: Sequence[Meter], now: float, called_by: Meter | None = None
@@ -259,7 +259,7 @@ class Admission:
         peer: Peer,
         answer: AnswerFirst,
     ) -> Response:
-        command, meters, taker = commands[0], admitted.meters, admitted.caller.client
+        command, meters, taker = commands[0], admitted.meters, admitted.origin.client
         began = self._clock()
         until = began + patience_ms(command) / 1000
         called_by = None
@@ -335,7 +335,7 @@ class Admission:
             body = response.body if isinstance(response, Reply) else response
             is_whole = isinstance(body, bytes | bytearray | memoryview)
             size = len(body) if is_whole else sum(map(len, body))  # type: ignore[arg-type]
-            self._spend(admitted.meters, "bytes_out", size, admitted.caller.client, self._clock())
+            self._spend(admitted.meters, "bytes_out", size, admitted.origin.client, self._clock())
 
     def _make(self, admitted: Admitted, limit: str) -> None:
         """Counts one more topic or group that a request makes.
@@ -343,7 +343,7 @@ class Admission:
         Raises:
             SystemBusy: its sender has made as many as it may.
         """
-        now, taker = self._clock(), admitted.caller.client
+        now, taker = self._clock(), admitted.origin.client
         for meter in admitted.meters:
             bucket = meter.buckets.get(limit)
             if bucket and not bucket.has(1, now, taker):

@@ -91,7 +91,7 @@ RULES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class QuotaRule:
     """One rule: the limits of a name or pattern; None lifts a limit."""
 
     kind: QuotaKind
@@ -108,9 +108,9 @@ class QuotaRules:
     """
 
     kinds: frozenset[QuotaKind] = frozenset()
-    _exact: dict[tuple[QuotaKind, str], Rule] = field(default_factory=dict)
+    _exact: dict[tuple[QuotaKind, str], QuotaRule] = field(default_factory=dict)
     #: Rules of patterns, the shorter ones first.
-    _patterns: dict[QuotaKind, list[Rule]] = field(default_factory=dict)
+    _patterns: dict[QuotaKind, list[QuotaRule]] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, texts: Sequence[str]) -> QuotaRules:
@@ -121,15 +121,15 @@ class QuotaRules:
         """
         if len(texts) > RULES_MAX:
             raise UsageError(f"{len(texts)} rules are too many, {RULES_MAX} are allowed")
-        exact: dict[tuple[QuotaKind, str], Rule] = {}
-        patterns: dict[tuple[QuotaKind, str], Rule] = {}
+        exact: dict[tuple[QuotaKind, str], QuotaRule] = {}
+        patterns: dict[tuple[QuotaKind, str], QuotaRule] = {}
         for text in texts:
             rule = _parsed(text)
             table = patterns if rule.pattern.endswith("*") else exact
             if (key := (rule.kind, rule.pattern)) in table:
                 raise UsageError(f"there are two rules for {rule.kind} {rule.pattern}")
             table[key] = rule
-        ranked: dict[QuotaKind, list[Rule]] = {}
+        ranked: dict[QuotaKind, list[QuotaRule]] = {}
         for rule in sorted(patterns.values(), key=lambda each: len(each.pattern)):
             ranked.setdefault(rule.kind, []).append(rule)
         kinds = frozenset(kind for kind, _ in (*exact, *patterns))
@@ -137,7 +137,7 @@ class QuotaRules:
 
     def quota(self, kind: QuotaKind, name: str) -> Quota | None:
         """The limits of a name; None if no rule names it."""
-        found: list[Rule] = [
+        found: list[QuotaRule] = [
             each for each in self._patterns.get(kind, ()) if name.startswith(each.pattern[:-1])
         ]
         if (rule := self._exact.get((kind, name))) is not None:
@@ -153,7 +153,7 @@ class QuotaRules:
         return any(not rule.limits.keys().isdisjoint(limits) for rule in rules)
 
 
-def _parsed(text: str) -> Rule:
+def _parsed(text: str) -> QuotaRule:
     words = text.split()
     if len(words) < 3:
         raise UsageError(
@@ -177,7 +177,7 @@ def _parsed(text: str) -> Rule:
         if name in found:
             raise UsageError(f"{kind} {pattern} has {name} twice")
         found[name] = _limit(name, value)
-    return Rule(QuotaKind(kind), pattern, found)
+    return QuotaRule(QuotaKind(kind), pattern, found)
 
 
 def _limit(name: str, text: str) -> Allowance | int | None:

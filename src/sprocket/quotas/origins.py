@@ -19,7 +19,7 @@ _NAMING = frozenset({RequestCode.HEART_BEAT, RequestCode.UNREGISTER_CLIENT})
 _COUNTING = (QuotaKind.CLIENT, QuotaKind.USER)
 
 
-class Caller:
+class Origin:
     """A connection.
 
     Attributes:
@@ -42,7 +42,7 @@ class Caller:
         self.counted: dict[QuotaKind, Meter] = {}
 
 
-class Callers:
+class Origins:
     """All connections that have sent a request while there were rules.
 
     Args:
@@ -61,59 +61,59 @@ class Callers:
         self._refusals = refusals
         self._client_of = client_of
         self._user_of = user_of
-        self._callers: dict[Peer, Caller] = {}
+        self._callers: dict[Peer, Origin] = {}
 
-    def of(self, peer: Peer) -> Caller:
+    def of(self, peer: Peer) -> Origin:
         """A connection."""
-        caller = self._callers.get(peer)
-        if caller is None:
-            caller = self._callers[peer] = Caller(ip_of(peer.address))
+        origin = self._callers.get(peer)
+        if origin is None:
+            origin = self._callers[peer] = Origin(ip_of(peer.address))
             peer.on_close(self._closed)
-        return caller
+        return origin
 
     def meters_of(
-        self, caller: Caller, command: Command, peer: Peer, about: Subject, now: float
+        self, origin: Origin, command: Command, peer: Peer, about: Subject, now: float
     ) -> list[Meter]:
         """The meters that count a request.
 
         Raises:
             SystemBusy: its client or user has too many connections; this one is closed.
         """
-        if caller.is_stale:
-            caller.client = self._client_of(peer) or peer.address
-            caller.is_stale = False
+        if origin.is_stale:
+            origin.client = self._client_of(peer) or peer.address
+            origin.is_stale = False
         if command.code in _NAMING:
-            caller.is_stale = True
-        caller.user = self._user_of(command)
+            origin.is_stale = True
+        origin.user = self._user_of(command)
         of, found = self._meters.of, []
         for kind, name in (
-            (QuotaKind.IP, caller.ip),
-            (QuotaKind.CLIENT, caller.client),
-            (QuotaKind.USER, caller.user),
+            (QuotaKind.IP, origin.ip),
+            (QuotaKind.CLIENT, origin.client),
+            (QuotaKind.USER, origin.user),
             (QuotaKind.TOPIC, about.topic),
             (QuotaKind.GROUP, about.group),
         ):
             if name and (meter := of(kind, name, now)) is not None:
-                if kind in _COUNTING and caller.counted.get(kind) is not meter:
-                    self._count(caller, peer, meter)
+                if kind in _COUNTING and origin.counted.get(kind) is not meter:
+                    self._count(origin, peer, meter)
                 found.append(meter)
         return found
 
     def changed(self) -> None:
         """Forgets who is counted where: the rules are others now."""
-        for caller in self._callers.values():
-            caller.is_stale = True
+        for origin in self._callers.values():
+            origin.is_stale = True
 
-    def are_alike(self, caller: Caller, commands: Sequence[Command]) -> int:
+    def are_alike(self, origin: Origin, commands: Sequence[Command]) -> int:
         """How many of the first requests have the code and the user of the first one."""
-        code, user = commands[0].code, caller.user
+        code, user = commands[0].code, origin.user
         for number, command in enumerate(commands):
             if command.code != code or self._user_of(command) != user:
                 return number
         return len(commands)
 
-    def _count(self, caller: Caller, peer: Peer, meter: Meter) -> None:
-        before = caller.counted.pop(meter.kind, None)
+    def _count(self, origin: Origin, peer: Peer, meter: Meter) -> None:
+        before = origin.counted.pop(meter.kind, None)
         if before is not None:
             before.connections -= 1
         most = meter.quota.connections
@@ -122,10 +122,10 @@ class Callers:
             asyncio.get_running_loop().call_soon(peer.close)
             raise self._refusals.refusal(meter, "connections")
         meter.connections += 1
-        caller.counted[meter.kind] = meter
+        origin.counted[meter.kind] = meter
 
     def _closed(self, peer: Peer) -> None:
-        caller = self._callers.pop(peer, None)
-        if caller is not None:
-            for meter in caller.counted.values():
+        origin = self._callers.pop(peer, None)
+        if origin is not None:
+            for meter in origin.counted.values():
                 meter.connections -= 1
