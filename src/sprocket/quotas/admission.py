@@ -143,7 +143,6 @@ class Admission:
         self._counts_out = rules.has("bytes_out")
         self._counts_made = rules.has("new_topics", "new_groups")
         self._meters.change(rules, self._clock())
-        self._origins.changed()
 
     def _admit(self, commands: Sequence[Command], peer: Peer) -> Admitted:
         first = commands[0]
@@ -158,14 +157,23 @@ class Admission:
             return Admitted(origin, 1)
         about = subject(first) if self._asks_subject else NOTHING
         meters = self._origins.meters_of(origin, first, peer, about, now)
-        count = self._alike(origin, commands) if code in SENDS else 1
+        count = len(commands)
+        if count > 1:
+            count = self._alike(origin, commands) if code in SENDS else 1
         if not meters:
             return Admitted(origin, count)
         if code in READS:
             return self._admit_read(origin, meters, now)
-        if count > 1 and self._take_all(meters, commands[:count], origin.client, now):
-            return Admitted(origin, count, meters, is_charged=True)
-        self._take_one(meters, first, origin.client, now)
+        if count > 1:
+            size = sum([len(each.body) for each in commands[:count]])
+            if self._lacking(meters, count, size, origin.client, now, is_bulk=True) is None:
+                self._take(meters, count, size, origin.client, now)
+                return Admitted(origin, count, meters, is_charged=True)
+        size, is_vital = len(first.body), code in VITAL
+        lacking = self._lacking(meters, 1, size, origin.client, now, is_vital=is_vital)
+        if lacking is not None:
+            raise self._refusals.refusal(*lacking)
+        self._take(meters, 1, size, origin.client, now)
         return Admitted(origin, 1, meters)
 
     def _alike(self, origin: Origin, commands: Sequence[Command]) -> int:
@@ -179,36 +187,42 @@ class Admission:
                 return number
         return count
 
-    def _take_all(
-        self, meters: Sequence[Meter], commands: Sequence[Command], taker: Hashable, now: float
-    ) -> bool:
-        """Counts all of some requests, or none of them if that is too much at once."""
-        costs = {"requests": len(commands), "bytes_in": sum(len(each.body) for each in commands)}
-        for meter in meters:
-            for limit, cost in costs.items():
-                bucket = meter.buckets.get(limit)
-                if bucket and not (cost <= bucket.burst and bucket.has(cost, now, taker)):
-                    return False
-        for meter in meters:
-            for limit, cost in costs.items():
-                if bucket := meter.buckets.get(limit):
-                    bucket.spend(cost, now, taker)
-        return True
+    @staticmethod
+    def _lacking(
+        meters: Sequence[Meter],
+        count: int,
+        size: int,
+        taker: Hashable,
+        now: float,
+        *,
+        is_vital: bool = False,
+        is_bulk: bool = False,
+    ) -> tuple[Meter, str] | None:
+        """Which limit does not allow so many requests with so many bytes; None if all do.
 
-    def _take_one(
-        self, meters: Sequence[Meter], command: Command, taker: Hashable, now: float
-    ) -> None:
-        costs = {"requests": 1, "bytes_in": len(command.body)}
-        is_vital = command.code in VITAL
+        Args:
+            is_bulk: whether they are several, of which each may pass alone.
+        """
         for meter in meters:
-            for limit, cost in costs.items():
-                bucket = meter.buckets.get(limit)
-                if bucket and not bucket.has(cost, now, taker, bucket.burst if is_vital else 0.0):
-                    raise self._refusals.refusal(meter, limit)
+            if (bucket := meter.requests) is not None and (
+                (is_bulk and count > bucket.burst)
+                or not bucket.has(count, now, taker, bucket.burst if is_vital else 0.0)
+            ):
+                return meter, "requests"
+            if (bucket := meter.bytes_in) is not None and (
+                (is_bulk and size > bucket.burst)
+                or not bucket.has(size, now, taker, bucket.burst if is_vital else 0.0)
+            ):
+                return meter, "bytes_in"
+        return None
+
+    @staticmethod
+    def _take(meters: Sequence[Meter], count: int, size: int, taker: Hashable, now: float) -> None:
         for meter in meters:
-            for limit, cost in costs.items():
-                if bucket := meter.buckets.get(limit):
-                    bucket.spend(cost, now, taker)
+            if (bucket := meter.requests) is not None:
+                bucket.spend(count, now, taker)
+            if (bucket := meter.bytes_in) is not None:
+                bucket.spend(size, now, taker)
 
     # Reads.
 
@@ -229,12 +243,11 @@ class Admission:
     ) -> tuple[Meter, str] | None:
         """What a read must wait for; None if it may pass."""
         for meter in meters:
-            for limit in ("requests", "bytes_out"):
-                bucket = meter.buckets.get(limit)
-                if bucket and bucket.wait_seconds(1, now) >= PAUSE_MIN:
+            for bucket, limit in ((meter.requests, "requests"), (meter.bytes_out, "bytes_out")):
+                if bucket is not None and bucket.wait_seconds(1, now) >= PAUSE_MIN:
                     return meter, limit
             if meter is not called_by and meter in self._lines:
-                return meter, "requests" if "requests" in meter.buckets else "bytes_out"
+                return meter, "bytes_out" if meter.requests is None else "requests"
         return None
 
     def _delayed(
@@ -282,8 +295,8 @@ class Admission:
 
     def _wait(self, meter: Meter) -> float:
         now = self._clock()
-        buckets = (meter.buckets.get(limit) for limit in ("requests", "bytes_out"))
-        return max((each.wait_seconds(1, now) for each in buckets if each), default=0.0)
+        buckets = (meter.requests, meter.bytes_out)
+        return max((each.wait_seconds(1, now) for each in buckets if each is not None), default=0.0)
 
     # What is counted while a request is answered, and afterwards.
 

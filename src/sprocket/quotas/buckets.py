@@ -38,7 +38,8 @@ class TokenBucket:
     def level(self, now: float) -> float:
         """The tokens; below 0 it is in debt."""
         if now > self._at:
-            self._tokens = min(self.burst, self._tokens + (now - self._at) * self.rate)
+            tokens = self._tokens + (now - self._at) * self.rate
+            self._tokens = tokens if tokens < self.burst else self.burst
             self._at = now
         return self._tokens
 
@@ -50,11 +51,12 @@ class TokenBucket:
             taker: who wants to; see `SharedBucket`.
             reserve: how far in debt the bucket may be.
         """
-        return self.level(now) + reserve >= min(cost, self.burst)
+        return self.level(now) + reserve >= (cost if cost < self.burst else self.burst)
 
     def spend(self, cost: float, now: float, taker: Hashable = None) -> None:
         """Takes tokens, whether there are any or not; a negative number gives them back."""
-        self._tokens = min(self.burst, self.level(now) - cost)
+        tokens = (self._tokens if now == self._at else self.level(now)) - cost
+        self._tokens = tokens if tokens < self.burst else self.burst
 
     def wait_seconds(self, cost: float, now: float) -> float:
         """How long it takes until so much may pass; 0 if it may now."""

@@ -30,11 +30,15 @@ class Meter:
         kind, name: whose.
         quota: its limits.
         buckets: by the limit's name.
+        requests, bytes_in, bytes_out: three of them, which are asked for often.
         held: how many of its requests wait.
         connections: how many connections it has.
     """
 
-    __slots__ = ("buckets", "connections", "held", "kind", "name", "quota")
+    __slots__ = (
+        "buckets", "bytes_in", "bytes_out", "connections", "held", "kind", "name", "quota",
+        "requests",
+    )  # fmt: skip
 
     def __init__(self, kind: QuotaKind, name: str, quota: Quota, now: float) -> None:
         self.kind = kind
@@ -51,6 +55,9 @@ class Meter:
             for limit in _RATES
             if isinstance(allowance := getattr(quota, limit), Allowance)
         }
+        self.requests = self.buckets.get("requests")
+        self.bytes_in = self.buckets.get("bytes_in")
+        self.bytes_out = self.buckets.get("bytes_out")
 
     def _kind_of(self, limit: str) -> type[TokenBucket]:
         is_shared = self.kind is not QuotaKind.CLIENT and limit in _SHARED
@@ -77,12 +84,16 @@ class MeterTable:
 
     Args:
         meters_max: the most of each kind.
+
+    Attributes:
+        version: whoever keeps meters asks for them again when this is another number.
     """
 
     def __init__(self, rules: QuotaRules, *, meters_max: int = METERS_MAX) -> None:
         self._meters_max = meters_max
         self._rules = rules
         self._meters: dict[QuotaKind, dict[str, Meter]] = {kind: {} for kind in QuotaKind}
+        self.version = 0
 
     def of(self, kind: QuotaKind, name: str, now: float) -> Meter | None:
         """The meter of a name; None if it has no limit."""
@@ -102,6 +113,7 @@ class MeterTable:
     def change(self, rules: QuotaRules, now: float) -> None:
         """Applies other rules. What is counted stays; buckets begin full."""
         self._rules = rules
+        self.version += 1
         for kind, meters in self._meters.items():
             for name, meter in list(meters.items()):
                 meter.change(rules.quota(kind, name) or Quota(), now)
@@ -122,6 +134,7 @@ class MeterTable:
     # A few are looked at for each one that is wanted, so that no request waits for a search of all.
     def _drop_idle(self, meters: dict[str, Meter], now: float) -> bool:
         """Drops what is idle among the meters that were looked at longest ago."""
+        self.version += 1
         for name in list(islice(meters, _LOOKED_AT)):
             meter = meters.pop(name)
             if not meter.is_idle(now):

@@ -9,7 +9,7 @@ from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command
 from sprocket.quotas.meters import Meter, MeterTable
 from sprocket.quotas.refusals import Refusals
-from sprocket.quotas.requests import Subject
+from sprocket.quotas.requests import NOTHING, Subject
 from sprocket.quotas.rules import QuotaKind
 from sprocket.remoting.ip_counts import ip_of
 from sprocket.remoting.transport import Peer
@@ -27,17 +27,20 @@ class Origin:
         client: its client id, once a heartbeat has said it; until then its address.
         user: who signed its last request; empty if that is not known.
         ahead: how many of its next requests are admitted already.
-        is_stale: whether its client id must be asked for.
+        version: of the table, when its meters were asked for; below 0 its client id must be asked
+            for first.
+        meters: those of its address, client and user.
     """
 
-    __slots__ = ("ahead", "client", "counted", "ip", "is_stale", "user")
+    __slots__ = ("ahead", "client", "counted", "ip", "meters", "user", "version")
 
     def __init__(self, ip: str) -> None:
         self.ip = ip
         self.client = ""
         self.user = ""
         self.ahead = 0
-        self.is_stale = True
+        self.version = -1
+        self.meters: list[Meter] = []
         #: The meters that count it as a connection.
         self.counted: dict[QuotaKind, Meter] = {}
 
@@ -73,36 +76,41 @@ class Origins:
 
     def meters_of(
         self, origin: Origin, command: Command, peer: Peer, about: Subject, now: float
-    ) -> list[Meter]:
+    ) -> Sequence[Meter]:
         """The meters that count a request.
 
         Raises:
             SystemBusy: its client or user has too many connections; this one is closed.
         """
-        if origin.is_stale:
-            origin.client = self._client_of(peer) or peer.address
-            origin.is_stale = False
+        user = self._user_of(command)
+        if origin.version != self._meters.version or user != origin.user:
+            self._learn(origin, peer, user, now)
         if command.code in _NAMING:
-            origin.is_stale = True
-        origin.user = self._user_of(command)
-        of, found = self._meters.of, []
+            origin.version = -1
+        if about is NOTHING:
+            return origin.meters
+        found, of = [*origin.meters], self._meters.of
+        if about.topic and (meter := of(QuotaKind.TOPIC, about.topic, now)) is not None:
+            found.append(meter)
+        if about.group and (meter := of(QuotaKind.GROUP, about.group, now)) is not None:
+            found.append(meter)
+        return found
+
+    def _learn(self, origin: Origin, peer: Peer, user: str, now: float) -> None:
+        """Asks for the meters of a connection."""
+        if origin.version < 0:
+            origin.client = self._client_of(peer) or peer.address
+        origin.user, origin.meters = user, []
         for kind, name in (
             (QuotaKind.IP, origin.ip),
             (QuotaKind.CLIENT, origin.client),
-            (QuotaKind.USER, origin.user),
-            (QuotaKind.TOPIC, about.topic),
-            (QuotaKind.GROUP, about.group),
+            (QuotaKind.USER, user),
         ):
-            if name and (meter := of(kind, name, now)) is not None:
+            if name and (meter := self._meters.of(kind, name, now)) is not None:
                 if kind in _COUNTING and origin.counted.get(kind) is not meter:
                     self._count(origin, peer, meter)
-                found.append(meter)
-        return found
-
-    def changed(self) -> None:
-        """Forgets who is counted where: the rules are others now."""
-        for origin in self._callers.values():
-            origin.is_stale = True
+                origin.meters.append(meter)
+        origin.version = self._meters.version
 
     def are_alike(self, origin: Origin, commands: Sequence[Command]) -> int:
         """How many of the first requests have the code and the user of the first one."""

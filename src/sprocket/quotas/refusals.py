@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 BUSY = "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
 #: How often ends are looked for, s.
 _LOOK_SECONDS = 5.0
+#: How often at most a text is made for one limit of one name, s.
+_SAID_SECONDS = 1.0
 #: Names that the figures show.
 _SHOWN_MAX = 50
 
@@ -36,6 +38,8 @@ class Refusals:
         self._troubles = Troubles(clock, logger)
         #: What has been over its limit lately, with the number of its requests refused or delayed.
         self._over: dict[tuple[Meter, str], int] = {}
+        #: What was said of each of them, and until when it is not said again.
+        self._said: dict[tuple[Meter, str], tuple[str, float]] = {}
         self._look_at = 0.0
         self.refused: Counter[tuple[str, str]] = Counter()
         self.delayed: Counter[tuple[str, str]] = Counter()
@@ -52,13 +56,13 @@ class Refusals:
 
     def look(self) -> None:
         """Reports what is within its limits again; cheap if it is called for each request."""
-        now = self._clock()
-        if not self._over or now < self._look_at:
+        if not self._over or (now := self._clock()) < self._look_at:
             return
         self._look_at = now + _LOOK_SECONDS
         for meter, limit in list(self._over):
             if meter.has_plenty(limit, now):
                 del self._over[meter, limit]
+                self._said.pop((meter, limit), None)
                 self._troubles.ended(
                     f"{meter.kind} {meter.name} {limit}",
                     f"{meter.kind} {meter.name} is within its limit of {UNITS[limit]} again",
@@ -76,11 +80,16 @@ class Refusals:
         now = {f"quotaOver.{m.kind}.{limit}.{m.name}": str(count) for (m, limit), count in most}
         return counts | now
 
+    # Floods are refused as cheaply as possible: the text is made once a second.
     def _exceeded(self, meter: Meter, limit: str, what: str) -> str:
-        self._over[meter, limit] = self._over.get((meter, limit), 0) + 1
-        text = f"{meter.kind} {meter.name} is over its limit of {_shown(meter, limit)}"
-        self._troubles.failed(f"{meter.kind} {meter.name} {limit}", f"{text}: {what}")
-        return text
+        key = (meter, limit)
+        self._over[key] = self._over.get(key, 0) + 1
+        now, said = self._clock(), self._said.get(key)
+        if said is None or now >= said[1]:
+            text = f"{meter.kind} {meter.name} is over its limit of {_shown(meter, limit)}"
+            self._said[key] = said = text, now + _SAID_SECONDS
+            self._troubles.failed(f"{meter.kind} {meter.name} {limit}", f"{text}: {what}")
+        return said[0]
 
 
 def _shown(meter: Meter, limit: str) -> str:
