@@ -27,6 +27,7 @@ CHANGEABLE = frozenset(
         "all_topics_list",
         "acting_masters",
         "notify_smallest",
+        "quotas",
     }
 )
 
@@ -143,4 +144,6 @@ def _plain(declared: Declared, value: Any) -> str:
         return SECRET_MASK
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple):
+        return ";".join(value)
     return "" if value is None else str(value)
