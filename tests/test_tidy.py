@@ -27,6 +27,7 @@ LAYERS: dict[str, int] = {
     "filterserver": 4,
     "election": 4,
     "replication": 4,
+    "audit": 4,
     "broker": 5,
     "nameserver": 5,
     "client": 5,

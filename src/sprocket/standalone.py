@@ -19,6 +19,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from sprocket.audit.config import AuditConfig
 from sprocket.base.errors import ConfigError, UsageError
 from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
@@ -36,7 +37,7 @@ logger = logging.getLogger(__name__)
 if TYPE_CHECKING:
     from sprocket.proxy.proxy import Proxy
 
-Config = NameServerConfig | BrokerConfig | StoreConfig | TlsConfig | ProxyConfig
+Config = NameServerConfig | BrokerConfig | StoreConfig | TlsConfig | ProxyConfig | AuditConfig
 
 
 class Standalone:
@@ -74,6 +75,7 @@ class Standalone:
         self._broker_config = BrokerConfig(host=host, port=broker_port)
         self._store_config = StoreConfig()
         self._tls_config = TlsConfig()
+        self._audit_config = AuditConfig()
         self._proxy_config = ProxyConfig(
             host=host, port=grpc_port or 0, enabled=grpc_port is not None
         )
@@ -84,6 +86,8 @@ class Standalone:
                 self._broker_config = config
             elif isinstance(config, TlsConfig):
                 self._tls_config = config
+            elif isinstance(config, AuditConfig):
+                self._audit_config = config
             elif isinstance(config, ProxyConfig):
                 self._proxy_config = config
             else:
@@ -130,8 +134,11 @@ class Standalone:
                 )
             assert self.store is not None
             disk, tls = SystemDisk(), self._tls_config.whole()
+            audit = replace(
+                self._audit_config, path=self._audit_config.path or f"{self.store}/audit"
+            )
             self._nameserver = await stack.enter_async_context(
-                NameServer(self._nameserver_settings(self.store), disk=disk, tls=tls)
+                NameServer(self._nameserver_settings(self.store), disk=disk, tls=tls, audit=audit)
             )
             self._broker = await stack.enter_async_context(
                 Broker(
@@ -142,6 +149,7 @@ class Standalone:
                     clock=SystemClock(),
                     entropy=SystemEntropy(),
                     tls=tls,
+                    audit=audit,
                 )
             )
             if self._proxy_config.enabled:

@@ -23,6 +23,7 @@ FILE_BYTES_MAX = 1 << 20
 
 def kinds() -> list[type]:
     """The configuration classes whose settings may be in files and in the environment."""
+    from sprocket.audit.config import AuditConfig
     from sprocket.broker.config import BrokerConfig
     from sprocket.client.config import ClientConfig
     from sprocket.nameserver.config import NameServerConfig
@@ -30,7 +31,10 @@ def kinds() -> list[type]:
     from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.store.config import StoreConfig
 
-    return [BrokerConfig, StoreConfig, NameServerConfig, TlsConfig, ProxyConfig, ClientConfig]
+    return [
+        BrokerConfig, StoreConfig, NameServerConfig, TlsConfig, ProxyConfig, ClientConfig,
+        AuditConfig,
+    ]  # fmt: skip
 
 
 def read(path: Path) -> ConfigFile:

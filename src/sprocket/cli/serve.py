@@ -101,6 +101,7 @@ def standalone(
     verbose: Verbose = False,
 ) -> None:
     """Runs a name server, a broker and a proxy for gRPC clients in one process."""
+    from sprocket.audit.config import AuditConfig
     from sprocket.broker.config import BrokerConfig
     from sprocket.nameserver.config import NameServerConfig
     from sprocket.proxy.config import ProxyConfig
@@ -109,7 +110,7 @@ def standalone(
     from sprocket.store.config import StoreConfig
 
     loaded = loading.of_servers(
-        (BrokerConfig, StoreConfig, NameServerConfig, TlsConfig, ProxyConfig),
+        (BrokerConfig, StoreConfig, NameServerConfig, TlsConfig, ProxyConfig, AuditConfig),
         file=config,
         given=given,
         overrides={
@@ -158,20 +159,25 @@ def nameserver(
     verbose: Verbose = False,
 ) -> None:
     """Runs a name server, from which clients get the routes of topics."""
+    from sprocket.audit.config import AuditConfig
     from sprocket.nameserver.config import NameServerConfig
     from sprocket.nameserver.nameserver import NameServer
     from sprocket.remoting.tls.settings import TlsConfig
 
     kv_path = None if store is None else f"{_path(store)}/kvConfig.json"
     loaded = loading.of_servers(
-        (NameServerConfig, TlsConfig),
+        (NameServerConfig, TlsConfig, AuditConfig),
         file=config,
         given=given,
         overrides={
             "nameserver.port": port, "nameserver.host": host, "nameserver.kv_path": kv_path,
         },
     )  # fmt: skip
-    server = NameServer(loaded.of(NameServerConfig), tls=loaded.of(TlsConfig).whole())
+    server = NameServer(
+        loaded.of(NameServerConfig),
+        tls=loaded.of(TlsConfig).whole(),
+        audit=loaded.of(AuditConfig),
+    )
     serve_until_signal(
         server, lambda server: f"sprocket name server is ready: {server.address}", verbose=verbose
     )
@@ -200,12 +206,13 @@ def broker(
     verbose: Verbose = False,
 ) -> None:
     """Runs a broker, which stores messages and delivers them to consumers."""
+    from sprocket.audit.config import AuditConfig
     from sprocket.broker.config import BrokerConfig
     from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.store.config import StoreConfig
 
     loaded = loading.of_servers(
-        (BrokerConfig, StoreConfig, TlsConfig),
+        (BrokerConfig, StoreConfig, TlsConfig, AuditConfig),
         file=config,
         given=given,
         overrides={
@@ -224,7 +231,10 @@ def broker(
         )
     path = os.path.abspath(loaded.of(StoreConfig).path)
     made = _broker(
-        settings, replace(loaded.of(StoreConfig), path=path), loaded.of(TlsConfig).whole()
+        settings,
+        replace(loaded.of(StoreConfig), path=path),
+        loaded.of(TlsConfig).whole(),
+        loaded.of(AuditConfig),
     )
     serve_until_signal(
         made,
@@ -233,7 +243,7 @@ def broker(
     )
 
 
-def _broker(config: Any, store: Any, tls: Any) -> Broker:
+def _broker(config: Any, store: Any, tls: Any, audit: Any) -> Broker:
     from sprocket.broker.broker import Broker
     from sprocket.runtime.clock import SystemClock
     from sprocket.runtime.disk import SystemDisk
@@ -249,6 +259,7 @@ def _broker(config: Any, store: Any, tls: Any) -> Broker:
         entropy=SystemEntropy(),
         memory_bytes=memory_bytes(),
         tls=tls,
+        audit=audit,
     )
 
 

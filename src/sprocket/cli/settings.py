@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sprocket.base.config import Declared
 
 #: Parts whose settings may be in files and in the environment.
-_LOADED = frozenset({"broker", "store", "nameserver", "proxy", "client"})
+_LOADED = frozenset({"broker", "store", "nameserver", "tls", "proxy", "client", "audit"})
 
 
 class Program(StrEnum):
@@ -110,11 +110,11 @@ def check(
 
 def _kinds_of(program: Program | None) -> list[type]:
     """The configuration classes that a program loads; all for None."""
-    broker, store, nameserver, tls, proxy, client = loading.kinds()
+    broker, store, nameserver, tls, proxy, client, audit = loading.kinds()
     return {
-        Program.BROKER: [broker, store, tls],
-        Program.NAMESERVER: [nameserver, tls],
-        Program.STANDALONE: [broker, store, nameserver, tls, proxy],
+        Program.BROKER: [broker, store, tls, audit],
+        Program.NAMESERVER: [nameserver, tls, audit],
+        Program.STANDALONE: [broker, store, nameserver, tls, proxy, audit],
         Program.PROXY: [proxy, tls],
         Program.COMMANDS: [client],
         None: loading.kinds(),
