@@ -78,7 +78,7 @@ def test_a_line_is_whole_and_an_audit_log_goes_on_after_a_restart() -> None:
 def test_files_are_followed_by_new_ones_and_the_oldest_go() -> None:
     async def test() -> None:
         disk = MemoryDisk()
-        async with made(disk, file_bytes=64 << 10, files=3) as log:
+        async with made(disk, file_bytes=64 << 10, files_max=3) as log:
             for number in range(2_000):
                 record(log, f"{number:04}")
                 if number % 50 == 0:

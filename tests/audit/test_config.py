@@ -11,4 +11,4 @@ def test_they_are_read_from_a_broker_conf() -> None:
         "auditLogEnable=true\nauditLogPath=/var/a\nauditLogFileSize=1048576\nauditLogFileNums=3\n"
     )
     found = load([AuditConfig], file=ConfigFile("broker.conf", text)).of(AuditConfig)
-    assert found == AuditConfig(enabled=True, path="/var/a", file_bytes=1 << 20, files=3)
+    assert found == AuditConfig(enabled=True, path="/var/a", file_bytes=1 << 20, files_max=3)

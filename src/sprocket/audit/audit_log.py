@@ -49,7 +49,7 @@ class AuditLog:
     def __init__(
         self, config: AuditConfig, *, server: str, folder: str, disk: Disk, clock: Clock
     ) -> None:
-        self._rotation = Rotation(config.file_bytes, config.files)
+        self._rotation = Rotation(config.file_bytes, config.files_max)
         self._server = server
         self._folder = folder
         self._disk = disk

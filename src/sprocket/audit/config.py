@@ -35,7 +35,7 @@ class AuditConfig:
         rocketmq="auditLogFileSize",
         minimum=64 << 10,
     )
-    files: int = setting(
+    files_max: int = setting(
         16,
         "Files that are kept; the oldest one is removed.",
         rocketmq="auditLogFileNums",
