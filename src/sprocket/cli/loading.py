@@ -119,11 +119,16 @@ def settings(
         raise ConfigError("\n".join([*unpaired, str(error)])) from None
     if unpaired:
         raise ConfigError("\n".join(unpaired))
-    for note in loaded.notes:
-        if note not in _noted:
-            _noted.add(note)
-            typer.echo(f"sprocket: note: {note}", err=True)
+    for text in loaded.notes:
+        if text not in _noted:
+            _noted.add(text)
+            note(text)
     return loaded
+
+
+def note(text: str) -> None:
+    """Prints a note on stderr."""
+    typer.echo(f"sprocket: note: {text}", err=True)
 
 
 def of_servers(

@@ -242,9 +242,7 @@ def broker(
     )
     settings = loaded.of(BrokerConfig)
     if not settings.nameservers:
-        typer.echo(
-            "sprocket: note: no name server is given; clients will not find the broker", err=True
-        )
+        loading.note("no name server is given; clients will not find the broker")
     path = os.path.abspath(loaded.of(StoreConfig).path)
     made = _broker(
         settings,
