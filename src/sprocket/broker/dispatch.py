@@ -49,6 +49,8 @@ class SharedWait(NamedTuple):
 #: perhaps none. It raises a `SprocketError` only if it has changed nothing.
 RunEndpoint = Callable[[Sequence[Command], Peer], Sequence[EventualResponse] | SharedWait]
 RunEndpoints = Mapping[int, RunEndpoint]
+#: Raises an error if a request may not pass.
+Check = Callable[[Command, Peer], None]
 
 #: The pointer to the FAQ with which some of RocketMQ's remarks end.
 FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
@@ -73,6 +75,7 @@ class Dispatch:
         endpoints: the endpoints of all parts, by request code.
         refusals: headers of error replies, by request code.
         run_endpoints: faster endpoints for requests that arrive together, by request code.
+        check: raises an error for a request that may not pass; None lets all pass.
 
     Attributes:
         counts: requests since the start, by code; unknown codes are counted under -1.
@@ -85,10 +88,12 @@ class Dispatch:
         *,
         refusals: Mapping[int, Header],
         run_endpoints: RunEndpoints | None = None,
+        check: Check | None = None,
     ) -> None:
         self._endpoints = dict(endpoints)
         self._refusals = dict(refusals)
         self._run_endpoints = dict(run_endpoints or {})
+        self._check = check
         self.counts = dict.fromkeys([*endpoints, -1], 0)
         self.failures = dict.fromkeys([*endpoints, -1], 0)
 
@@ -101,6 +106,11 @@ class Dispatch:
         These are the requests that a run endpoint takes, or else one.
         """
         first = commands[0]
+        if self._check is not None:
+            try:
+                commands = _passing(commands, peer, self._check)
+            except Exception as error:  # as below
+                return [self._refusal(first, peer, error)]
         code = first.code
         run = self._run_endpoints.get(code)
         if run is None:
@@ -168,7 +178,7 @@ class Dispatch:
         )
 
     def _refusal(self, command: Command, peer: Peer, error: Exception) -> Reply:
-        self.failures[command.code] += 1
+        self.failures[command.code if command.code in self.failures else -1] += 1
         header = getattr(error, "header", None)
         if header is None and not isinstance(error, ProtocolError):
             header = self._refusals.get(command.code)
@@ -182,6 +192,28 @@ class Dispatch:
                 return Reply(header=header, code=code, remark=remark)
         logger.exception("request %d of %s failed", command.code, peer.address, exc_info=error)
         return Reply(header=header, code=ResponseCode.SYSTEM_ERROR, remark=_short(repr(error)))
+
+
+# A run endpoint may take fewer requests than it gets, so those that passed are marked: each is
+# checked once.
+def _passing(commands: Sequence[Command], peer: Peer, check: Check) -> Sequence[Command]:
+    """The first request and those after it of its code that may pass, up to one that may not.
+
+    Raises:
+        SprocketError: the first one may not.
+    """
+    for number, command in enumerate(commands):
+        if number and command.code != commands[0].code:
+            return commands[:number]
+        if not command.has_passed:
+            try:
+                check(command, peer)
+            except SprocketError:
+                if number:
+                    return commands[:number]
+                raise
+            command.has_passed = True
+    return commands
 
 
 def _alike(commands: Sequence[Command]) -> Iterable[Command]:

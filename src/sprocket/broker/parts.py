@@ -31,7 +31,7 @@ from sprocket.broker.sending.transactions import (
 )
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.access import ReadAccess
-from sprocket.broker.tables.changes import FILTERS, GROUPS, MODES, TOPICS
+from sprocket.broker.tables.changes import ACCOUNTS, FILTERS, GROUPS, MODES, TOPICS
 from sprocket.broker.tables.files import StateFiles
 from sprocket.broker.tables.tables import Tables
 from sprocket.delay.levels.deliver import LevelDelivery
@@ -195,6 +195,7 @@ class BrokerParts:
             on_group=self._group_changed,
             on_filters=self._filters_changed,
             on_mode=self._mode_changed,
+            on_account=self._account_changed,
             journal=self.followers.journal,
         )
 
@@ -354,6 +355,10 @@ class BrokerParts:
     def _mode_changed(self, topic: str) -> None:
         self.files.request_modes.changed()
         self.followers.journal.record(MODES, topic)
+
+    def _account_changed(self, user: str) -> None:
+        self.files.accounts.changed()
+        self.followers.journal.record(ACCOUNTS, user)
 
     def _filters_changed(self, key: Key) -> None:
         self.files.filters.changed()
