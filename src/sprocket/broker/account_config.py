@@ -5,42 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import msgspec
-
+from sprocket.auth.first_users import (
+    JSON_KEYS,
+    JSON_USER,
+    FirstUser,
+    first_users_in,
+    keys_form,
+    signer_in,
+    user_form,
+)
 from sprocket.base.config import Conflict, setting
 from sprocket.broker.replica_config import ReplicaConfig
 from sprocket.protocol.signing import Signer
-
-_JSON_USER = '{"username":"admin","password":"…"}'
-_JSON_KEYS = '{"accessKey":"…","secretKey":"…"}'
-
-
-class FirstUser(msgspec.Struct):
-    """The JSON of `first_user`."""
-
-    username: str
-    password: str
-
-
-class _Keys(msgspec.Struct, rename="camel"):
-    access_key: str
-    secret_key: str
-
-
-def _user_form(value: str) -> str | None:
-    try:
-        msgspec.json.decode(value, type=FirstUser)
-    except msgspec.MsgspecError:
-        return f"is JSON such as {_JSON_USER}"
-    return None
-
-
-def _keys_form(value: str) -> str | None:
-    try:
-        msgspec.json.decode(value, type=_Keys)
-    except msgspec.MsgspecError:
-        return f"is JSON such as {_JSON_KEYS}"
-    return None
 
 
 def _codes_form(value: tuple[str, ...]) -> str | None:
@@ -64,17 +40,17 @@ class AccountConfig(ReplicaConfig):
     )
     first_user: str | None = setting(
         None,
-        f"A super user that is made at the start if there is none of its name: {_JSON_USER}.",
+        f"A super user that is made at the start if there is none of its name: {JSON_USER}.",
         rocketmq="initAuthenticationUser",
-        form=_user_form,
+        form=user_form,
         is_secret=True,
     )
     inner_keys: str | None = setting(
         None,
         "Keys with which the broker signs its own requests to other brokers and to name servers: "
-        f"{_JSON_KEYS}. They belong to a super user, which is made at the start if there is none.",
+        f"{JSON_KEYS}. They belong to a super user, which is made at the start if there is none.",
         rocketmq="innerClientAuthenticationCredentials",
-        form=_keys_form,
+        form=keys_form,
         is_secret=True,
     )
     unsigned_codes: tuple[str, ...] = setting(
@@ -92,18 +68,11 @@ class AccountConfig(ReplicaConfig):
 
     def first_users(self) -> Iterator[FirstUser]:
         """The super users that are made at the start."""
-        if self.first_user:
-            yield msgspec.json.decode(self.first_user, type=FirstUser)
-        if self.inner_keys:
-            keys = msgspec.json.decode(self.inner_keys, type=_Keys)
-            yield FirstUser(keys.access_key, keys.secret_key)
+        return first_users_in(self.first_user, self.inner_keys)
 
     def inner_signer(self) -> Signer | None:
         """Signs the broker's own requests; None if it has no keys."""
-        if not self.inner_keys:
-            return None
-        keys = msgspec.json.decode(self.inner_keys, type=_Keys)
-        return Signer(keys.access_key, keys.secret_key)
+        return signer_in(self.inner_keys)
 
     def account_conflicts(self) -> Iterator[Conflict]:
         """What is wrong with these settings together."""

@@ -130,6 +130,7 @@ class ConfigurationRequests:
         lines = [
             f"{(declared.rocketmq_names or [declared.key])[0]}={_plain(getattr(now, name))}\n"
             for name, declared in settings_of(NameServerConfig).items()
+            if not declared.about.is_secret
         ]
         return Reply(body="".join(sorted(lines)).encode())
 
