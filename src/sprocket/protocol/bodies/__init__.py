@@ -19,6 +19,8 @@ from sprocket.protocol.bodies.client import (
     ProducerData,
     ProducerInfo,
     ProducerTable,
+    ProxiedClientBody,
+    ProxiedClientsBody,
     SubscriptionData,
 )
 from sprocket.protocol.bodies.election import (
@@ -166,6 +168,8 @@ __all__ = [
     "ProducerData",
     "ProducerInfo",
     "ProducerTable",
+    "ProxiedClientBody",
+    "ProxiedClientsBody",
     "Queue",
     "QueueData",
     "QueueEntry",
