@@ -194,6 +194,7 @@ class Broker:
             if inside is None or inside.dispatch is None:  # it changes its role at this moment
                 return
             await inside.registration.leave()
+            inside.parts.quotas.admission.stop()
             inside.parts.pulls.stop()
             inside.parts.pop.stop()
             await self._server.drain(Deadline.after_ms(self._settings.config.drain_ms))

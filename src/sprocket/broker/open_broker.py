@@ -221,6 +221,7 @@ class OpenBroker:
         self._is_accepting = False
         self.store.replica.accept_messages(False)
         self.group.give_up()
+        self.parts.quotas.admission.stop()
         self.parts.pulls.stop()
         self.parts.pop.stop()
 

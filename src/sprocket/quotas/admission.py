@@ -92,6 +92,7 @@ class Admission:
         self._origins = Origins(self._meters, self._refusals, client_of=client_of, user_of=user_of)
         self._lines: dict[Meter, MeterLine] = {}
         self._waiting = 0
+        self._is_stopped = False
 
     @property
     def is_on(self) -> bool:
@@ -119,6 +120,12 @@ class Admission:
         """How many connections an address may have; None for any number."""
         quota = self._rules.quota(QuotaKind.IP, ip) if self.is_on else None
         return None if quota is None else quota.connections
+
+    def stop(self) -> None:
+        """Ends all waiting: what waits is answered now, as if it were within its limits."""
+        self._is_stopped = True
+        for line in list(self._lines.values()):
+            line.release()
 
     def connection_refused(self, ip: str) -> None:
         """Counts a connection that was closed because its address has too many."""
@@ -252,6 +259,8 @@ class Admission:
         self, meters: Sequence[Meter], now: float, called_by: Meter | None = None
     ) -> tuple[Meter, str] | None:
         """What a read must wait for; None if it may pass."""
+        if self._is_stopped:
+            return None
         for meter in meters:
             for bucket, limit in ((meter.requests, "requests"), (meter.bytes_out, "bytes_out")):
                 if bucket is not None and bucket.wait_seconds(1, now) >= PAUSE_MIN:
