@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 #: send heartbeats each 10 s, and open their streams again within some.
 GRACE_SECONDS = 15.0
 SCAN_SECONDS = 5.0
+#: Clients that are looked at in one turn of the loop.
+_AT_ONCE = 128
 #: The longest id of a client, in characters.
 ID_LENGTH_MAX = 512
 
@@ -259,11 +261,12 @@ class ServedClients:
                 return client
         return None
 
-    def drop_silent(self) -> None:
-        """Removes the clients that are gone without a word."""
-        now = self._loop.time()
-        for client in self:
-            silence = now - client.heard
+    async def drop_silent(self) -> None:
+        """Removes the clients that are gone without a word; if they are many, in several turns."""
+        for place, client in enumerate(self, 1):
+            if place % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+            silence = self._loop.time() - client.heard
             if silence > self._expiry_seconds or (
                 client.stream is None and silence > GRACE_SECONDS
             ):
@@ -274,7 +277,7 @@ class ServedClients:
         """Removes silent clients, until cancelled."""
         while True:
             await asyncio.sleep(SCAN_SECONDS)
-            self.drop_silent()
+            await self.drop_silent()
 
 
 def id_in(metadata: Mapping[str, str]) -> str:
