@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sprocket.base.deadline import Deadline
@@ -19,7 +19,7 @@ from sprocket.message.queue import QueueId
 from sprocket.message.topic_attributes import topic_type
 from sprocket.protocol.bodies import ClusterInfo, GroupConfig, Route, TopicConfig
 from sprocket.protocol.codes import MASTER
-from sprocket.protocol.command import Buffer, Command, Header
+from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.group import GroupConfigOf
 from sprocket.protocol.requests.route import ClusterOf, RouteOfTopic
 from sprocket.protocol.requests.topic import TopicConfigOf
@@ -31,7 +31,6 @@ from sprocket.proxy.messages.sent_messages import UNKNOWN_TYPE
 from sprocket.proxy.messages.statuses import CallRefused
 from sprocket.remoting.alternatives import first_answer
 from sprocket.remoting.pool import Pool
-from sprocket.remoting.transport import Peer
 
 #: A route is not asked for more often because of one broker, s.
 _AGAIN_SECONDS = 1.0
@@ -69,6 +68,7 @@ class Brokers:
         inner: the address of a broker in the same process, if there is one.
 
     Attributes:
+        call: sends a request to a broker; see `BrokerCalls`.
         topics: routes by topic.
     """
 
@@ -81,7 +81,7 @@ class Brokers:
         *,
         inner: str | None = None,
     ) -> None:
-        self._calls = calls
+        self.call = calls.call
         self._inner = inner
         self._pool = pool
         self._nameservers = NameServers(nameservers)
@@ -98,21 +98,6 @@ class Brokers:
         self._loop = asyncio.get_running_loop()
         #: By broker name, when its master was found to be another one or away.
         self._failed_at: dict[str, float] = {}
-
-    def call(
-        self,
-        address: str,
-        header: Header,
-        *,
-        body: Buffer = b"",
-        deadline: Deadline,
-        peer: Peer | None = None,
-        is_held: bool = False,
-    ) -> Command | Awaitable[Command]:
-        """Sends a request to a broker; see `BrokerCalls`."""
-        return self._calls.call(
-            address, header, body=body, deadline=deadline, peer=peer, is_held=is_held
-        )
 
     def is_inner(self, address: str) -> bool:
         """Whether a broker is in the same process, where calls can be cancelled."""
