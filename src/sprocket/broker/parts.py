@@ -346,6 +346,7 @@ class BrokerParts:
         is_batch = topic is not None and has_batch_queues(topic.attributes)
         self._store.batches.set_kind(name, is_batch=is_batch)
         self.files.topics.changed()
+        self.pop.end_held(name)  # they look again, at other queues or with other permissions
         self.registration.changed(name)
         self.followers.journal.record(TOPICS, name)
 
