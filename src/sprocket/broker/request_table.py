@@ -187,9 +187,10 @@ class RequestTable:
             on_cleaned=parts.pop.forget_group,
         )  # fmt: skip
         topics = TopicRequests(
-            tables.topics, self._store, parts.pulls, parts.pop, offsets=tables.offsets,
-            clients=tables.clients, volumes=tables.volumes, settings=self._settings,
-            save_topics=parts.files.topics.written, save_offsets=save_offsets,
+            tables.topics, tables.mappings, self._store, parts.pulls, parts.pop,
+            offsets=tables.offsets, clients=tables.clients, volumes=tables.volumes,
+            settings=self._settings, save_topics=parts.files.topics.written,
+            save_mappings=parts.files.mappings.written, save_offsets=save_offsets,
             on_removed=partial(parts.followers.journal.record, TOPICS),
         )  # fmt: skip
         connections = ConnectionRequests(
@@ -204,6 +205,7 @@ class RequestTable:
             parts.files.topics,
             parts.files.groups,
             parts.files.locks,
+            parts.files.mappings,
             reports_failure=True,
         )
         state = StateRequests(tables, self._store, parts.timers, followers=parts.followers)
