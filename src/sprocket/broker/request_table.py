@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from sprocket.broker.dispatch import Dispatch, Endpoints, RunEndpoints
+from sprocket.broker.logical.requests import around
 from sprocket.broker.members.seat import Seat
 from sprocket.broker.operate.connections import ConnectionRequests
 from sprocket.broker.operate.elections import ElectionRequests
@@ -65,8 +66,19 @@ class RequestTable:
         self._settings = settings
         self._clock, self._entropy = world.clock, world.entropy
         self._address = place.address
-        messages, self._runs = self._messages()
+        placing = Placing(
+            self._tables.topics,
+            static=self._tables.mappings.by_topic,
+            settings=settings,
+            entropy=world.entropy,
+        )
+        messages, self._runs, reader = self._messages(placing)
         self._table = {**messages, **self._consumers(), **self._operators()}
+        self._table |= around(
+            dict(self._table), self._tables, settings, pool=parts.pool, reader=reader,
+            ingress=parts.ingress, acknowledgement=parts.acknowledgement, rules=parts.delay_rules,
+            clock=world.clock,
+        )  # fmt: skip
         if seat is not None:
             self._table |= seat.endpoints
 
@@ -85,8 +97,9 @@ class RequestTable:
         )
         return Dispatch(table, refusals=refusals)
 
-    def _messages(self) -> tuple[Endpoints, RunEndpoints]:
-        """Endpoints that store and read messages, and those for sends that arrive together."""
+    def _messages(self, placing: Placing) -> tuple[Endpoints, RunEndpoints, SendReader]:
+        """Endpoints that store and read messages, those for sends that arrive together, and what
+        reads sends."""
         parts, tables = self._parts, self._tables
         rules = GroupRules(
             tables.topics,
@@ -95,7 +108,6 @@ class RequestTable:
             settings=self._settings,
             entropy=self._entropy,
         )
-        placing = Placing(tables.topics, settings=self._settings, entropy=self._entropy)
         reader = SendReader(
             placing,
             rules=rules,
@@ -137,7 +149,7 @@ class RequestTable:
                 clock=self._clock,
             ).endpoints(),
         }
-        return endpoints, {**sends.runs(), **parts.pop.runs()}
+        return endpoints, {**sends.runs(), **parts.pop.runs()}, reader
 
     def _consumers(self) -> Endpoints:
         """Endpoints for heartbeats, filters, consumer offsets and queue locks."""
@@ -167,6 +179,7 @@ class RequestTable:
                 tables.locks,
                 parts.files.locks,
                 topics=tables.topics,
+                mappings=tables.mappings,
                 broker=self._settings.config.name,
                 may_lease=parts.acting.may_lease,
             ).endpoints(),
