@@ -390,12 +390,17 @@ async def known(asker: Asker) -> dict[str, Any]:
         "offsets": {key: each for key, each in offsets.items() if SYSTEM_GROUP not in key},
         "in flight": tables.offsets.popped.to_json()["inFlight"],
         "popped in order": tables.pop_orders.to_json()["table"],
+        "mappings": decode_state(encode_state(tables.mappings.to_json()))[
+            "topicQueueMappingInfoMap"
+        ],
         "modes": tables.request_modes.to_json(),
         "leases": decode_state(encode_state(tables.lock_table.to_json()))["lockTable"],
         "undecided": tables.ledger.by_topic,
         "messages": {
             (topic, number): await asker.max_offset(topic, number)
-            for topic in sorted(tables.topics.by_name.keys() - {OP})
+            for topic in sorted(
+                tables.topics.by_name.keys() - {OP} - tables.mappings.by_topic.keys()
+            )
             for number in range(2)
         },
     }
