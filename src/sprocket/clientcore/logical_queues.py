@@ -15,8 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from sprocket.base.errors import SystemFailure
+from sprocket.message.queue import LOGICAL_PREFIX
 from sprocket.protocol.bodies import MappingDetail, MappingInfo, MappingItem
-from sprocket.protocol.bodies.static_topic import GLOBAL_SCOPE, LOGICAL_PREFIX
+from sprocket.protocol.bodies.static_topic import GLOBAL_SCOPE
 
 #: Logical offsets are reserved in blocks of so many at a move.
 BLOCK = 10_000

@@ -12,8 +12,6 @@ from sprocket.protocol.command import Long
 
 #: The scope of a static topic that all clusters of a name server share.
 GLOBAL_SCOPE = "__global__"
-#: Begins the broker names of logical queues. Source: MixAll.LOGICAL_QUEUE_MOCK_BROKER_PREFIX.
-LOGICAL_PREFIX = "__syslo__"
 
 
 class MappingItem(Body):
