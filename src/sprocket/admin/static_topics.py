@@ -2,8 +2,7 @@
 
 The steps of a move are those of RocketMQ's `mqadmin remappingStaticTopic`: the new leaders take
 messages, the former ones stop, where these ended decides where the new parts begin, and the new
-leaders are told. A move that failed in between is finished by `mqadmin` with its file, or by
-another move after what failed is mended.
+leaders are told. A change that failed in between is finished by `finish`.
 Source: MQAdminUtils.remappingStaticTopic of RocketMQ 5.3.
 """
 
@@ -19,6 +18,7 @@ from sprocket.clientcore.static_plans import (
     creation,
     decided_at,
     move,
+    unfinished,
 )
 from sprocket.message.topic import TEMPLATE, check_topic
 from sprocket.protocol.bodies import MappedTopic, TopicStatsTable
@@ -78,6 +78,29 @@ async def move_queues(
     if not known:
         raise TopicNotFound(f"no broker has topic {topic}")
     plan = completed(move(topic, names, known, now_ms=now_ms), masters)
+    return await _carried_out(caller, topic, plan, masters)
+
+
+async def finish(caller: Caller, topic: str) -> dict[str, MappedTopic]:
+    """Finishes a change that reached only some brokers; else it sends all brokers what they have.
+
+    Returns:
+        The topic at each broker.
+
+    Raises:
+        TopicNotFound, UsageError, BrokersFailed, TransportError, ReplyError: as `move_queues`.
+    """
+    masters = await caller.masters()
+    known = await _known(caller, topic, masters)
+    if not known:
+        raise TopicNotFound(f"no broker has topic {topic}")
+    plan = completed(unfinished(topic, known), masters)
+    return await _carried_out(caller, topic, plan, masters)
+
+
+async def _carried_out(
+    caller: Caller, topic: str, plan: StaticPlan, masters: dict[str, str]
+) -> dict[str, MappedTopic]:
     await _put(caller, plan, plan.gaining, masters)
     await _put(caller, plan, plan.losing, masters)
     ends: dict[tuple[str, int], int] = {}

@@ -17,7 +17,14 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from sprocket.base.errors import UsageError
-from sprocket.clientcore.logical_queues import block_end, check_parts, is_decided, led, logical
+from sprocket.clientcore.logical_queues import (
+    block_end,
+    check_parts,
+    is_decided,
+    led,
+    logical,
+    queues_used,
+)
 from sprocket.protocol.bodies import MappedTopic, MappingDetail, MappingItem
 
 #: Epochs of one topic are at least so far apart.
@@ -50,8 +57,8 @@ def check_whole(topic: str, known: Mapping[str, MappedTopic]) -> tuple[int, int]
     states = {(each.epoch, each.total_queues, each.scope) for each in details}
     if len(states) != 1:
         raise UsageError(
-            f"the brokers disagree about static topic {topic}: an earlier change is unfinished, or "
-            f"a broker was away: {sorted(states)}"
+            f"the brokers disagree about static topic {topic}: an earlier change is unfinished "
+            "(`sprocket statictopic finish` sends the newest state to all), or a broker was away"
         )
     epoch, total, _ = states.pop()
     leaders: dict[int, str] = {}
@@ -140,6 +147,49 @@ def move(
         losing.add(former)
     dated = {name: _dated(each, epoch, total) for name, each in wanted.items()}
     return StaticPlan(dated, tuple(sorted(gaining)), tuple(sorted(losing)))
+
+
+def unfinished(topic: str, known: Mapping[str, MappedTopic]) -> StaticPlan:
+    """What is left of a change that reached only some brokers: the newest state goes to all.
+
+    Of each logical queue the parts with the highest generation count, and decided ones before those
+    that are not. What no broker has been told is lost, which leaves the queue where it was.
+
+    Raises:
+        UsageError: the topic is not static at some broker.
+    """
+    details = [_detail(topic, broker, each) for broker, each in sorted(known.items())]
+    epoch = max(each.epoch for each in details) + _EPOCH_STEP
+    total = max(each.total_queues for each in details)
+    newest: dict[int, list[MappingItem]] = {}
+    for detail in details:
+        for number, parts in detail.hosted_queues.items():
+            if parts and _age(parts) > _age(newest.get(number, [])):
+                newest[number] = parts
+    used = queues_used([MappingDetail(hosted_queues=newest), *details])
+    wanted: dict[str, MappedTopic] = {}
+    gaining: set[str] = set()
+    losing: set[str] = set()
+    for detail in details:
+        name, mapped = detail.bname, known[detail.bname]
+        hosted = {
+            number: parts
+            for number, parts in newest.items()
+            if number in detail.hosted_queues or parts[-1].bname == name
+        }
+        for number, parts in hosted.items():
+            if parts[-1].bname != name and number in led(detail):
+                losing.add(name)
+            if not is_decided(parts[-1]):
+                (gaining if parts[-1].bname == name else losing).add(name)
+        queues = max(mapped.write_queue_nums, mapped.read_queue_nums, used.get(name, 0))
+        wanted[name] = replace(
+            mapped,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            mapping_detail=replace(detail, epoch=epoch, total_queues=total, hosted_queues=hosted),
+        )
+    return StaticPlan(wanted, tuple(sorted(gaining)), tuple(sorted(losing)))
 
 
 def decided_at(plan: StaticPlan, ends: Mapping[tuple[str, int], int]) -> StaticPlan:
@@ -234,6 +284,10 @@ def _with(
         write_queue_nums=queues,
         mapping_detail=replace(detail, hosted_queues=hosted),
     )
+
+
+def _age(parts: Sequence[MappingItem]) -> tuple[int, bool]:
+    return (parts[-1].gen, is_decided(parts[-1])) if parts else (-1, False)
 
 
 def _dated(mapped: MappedTopic, epoch: int, total: int) -> MappedTopic:
