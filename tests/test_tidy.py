@@ -66,7 +66,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "broker": (
         ("replica_config",), ("pop_config",), ("elector_config",),
         ("config", "settings", "dispatch", "slave_requests"),
-        ("tables",), ("members",), ("reading", "sending"), ("pop",), ("operate",),
+        ("tables",), ("members",), ("reading", "sending"), ("pop",), ("logical",), ("operate",),
     ),
     "spark": (
         ("options", "records", "brokers", "worker"), ("reading", "writing"), ("store_files",),

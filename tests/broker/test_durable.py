@@ -17,6 +17,8 @@ from sprocket.protocol.bodies import (
     GroupConfig,
     GroupConfigList,
     LockBody,
+    MappingDetail,
+    MappingItem,
     Queue,
     RequestMode,
     TopicConfig,
@@ -35,7 +37,7 @@ from sprocket.protocol.requests.lock import LockQueues, UnlockQueues
 from sprocket.protocol.requests.offset import CloneOffset, ResetOffset
 from sprocket.protocol.requests.pop import AckMessages
 from sprocket.protocol.requests.send import SendBack, SendBatch, SendMessage
-from sprocket.protocol.requests.topic import CreateTopics, DeleteTopic
+from sprocket.protocol.requests.topic import CreateStaticTopic, CreateTopics, DeleteTopic
 from sprocket.protocol.requests.transaction import UNKNOWN, ResumeCheck
 from sprocket.store.state.snapshot import decode_state, encode_state
 from sprocket.testing.disk import FaultyDisk
@@ -139,6 +141,32 @@ async def makes_topics(asker: Asker) -> None:
     await asker.create("Other")
     topics = [TopicConfig(topic_name=name) for name in ("T1", "T2")]
     await done(asker, CreateTopics(), TopicConfigList(topic_config_list=topics).encode())
+
+
+async def makes_static_topic(asker: Asker) -> None:
+    await asker.create("Other")
+    mapping = MappingDetail(
+        bname="broker-a",
+        epoch=1,
+        hosted_queues={0: [MappingItem(bname="broker-a")]},
+        topic="T",
+        total_queues=1,
+    )
+    header = CreateStaticTopic(
+        topic="T",
+        default_topic="",
+        read_queue_nums=1,
+        write_queue_nums=1,
+        perm=6,
+        topic_filter_type="SINGLE_TAG",
+    )
+    await done(asker, header, mapping.encode())
+
+
+async def deletes_static_topic(asker: Asker) -> None:
+    await makes_static_topic(asker)
+    await asyncio.sleep(1)
+    await done(asker, DeleteTopic(topic="T"))
 
 
 async def deletes_topic(asker: Asker) -> None:
@@ -257,7 +285,12 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.RESUME_CHECK_HALF_MESSAGE: (resumes,),
     RequestCode.UPDATE_AND_CREATE_TOPIC: (makes_topic,),
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: (makes_topics,),
-    RequestCode.DELETE_TOPIC_IN_BROKER: (deletes_topic, deletes_topic_and_makes_it_again),
+    RequestCode.DELETE_TOPIC_IN_BROKER: (
+        deletes_topic,
+        deletes_topic_and_makes_it_again,
+        deletes_static_topic,
+    ),
+    RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: (makes_static_topic,),
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: (makes_group,),
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: (makes_groups,),
     RequestCode.DELETE_SUBSCRIPTIONGROUP: (deletes_group, deletes_unknown_group),
@@ -358,12 +391,17 @@ async def known(asker: Asker) -> dict[str, Any]:
         "offsets": {key: each for key, each in offsets.items() if SYSTEM_GROUP not in key},
         "in flight": tables.offsets.popped.to_json()["inFlight"],
         "popped in order": tables.pop_orders.to_json()["table"],
+        "mappings": decode_state(encode_state(tables.mappings.to_json()))[
+            "topicQueueMappingInfoMap"
+        ],
         "modes": tables.request_modes.to_json(),
         "leases": decode_state(encode_state(tables.lock_table.to_json()))["lockTable"],
         "undecided": tables.ledger.by_topic,
         "messages": {
             (topic, number): await asker.max_offset(topic, number)
-            for topic in sorted(tables.topics.by_name.keys() - {OP})
+            for topic in sorted(
+                tables.topics.by_name.keys() - {OP} - tables.mappings.by_topic.keys()
+            )
             for number in range(2)
         },
     }

@@ -290,6 +290,7 @@ class OpenBroker:
         has_batches = self.store.batches.has
         if lost := parts.tables.topics.add_missing(stored, is_copy=is_slave, is_batch=has_batches):
             logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
+        parts.tables.mappings.keep(parts.tables.topics.by_name)
         if not is_slave:
             self._prepare_delivery()
             await self._start_timers()

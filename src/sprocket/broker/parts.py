@@ -158,6 +158,7 @@ class BrokerParts:
         return Registration(
             pool,
             self.tables.topics,
+            self.tables.mappings,
             settings=settings,
             address=place.address,
             ha_address=place.ha_address,
@@ -197,6 +198,7 @@ class BrokerParts:
             on_group=self._group_changed,
             on_filters=self._filters_changed,
             on_mode=self._mode_changed,
+            on_mapping=self._mapping_changed,
             journal=self.followers.journal,
         )
 
@@ -357,6 +359,11 @@ class BrokerParts:
     def _mode_changed(self, topic: str) -> None:
         self.files.request_modes.changed()
         self.followers.journal.record(MODES, topic)
+
+    def _mapping_changed(self, topic: str) -> None:
+        self.files.mappings.changed()
+        self.registration.changed(topic)
+        self.followers.journal.record(TOPICS, topic)
 
     def _filters_changed(self, key: Key) -> None:
         self.files.filters.changed()
