@@ -35,6 +35,8 @@ class LiteHistory(RuleBasedStateMachine):
         self.written: dict[LiteName, list[tuple[bytes, int]]] = defaultdict(list)
         #: How many messages of a lite topic were gone before the first of `written`.
         self.before: dict[LiteName, int] = defaultdict(int)
+        #: Behind the highest offset that any message of a lite topic ever had.
+        self.highest: dict[LiteName, int] = defaultdict(int)
         self.count = 0
         self.clock = ManualClock()
 
@@ -53,7 +55,11 @@ class LiteHistory(RuleBasedStateMachine):
             body = b"%d:" % self.count + b"x" * size
             draft = a_draft(body, topic=name.parent, queue_number=self.count % 2)
             stored = self.store.lite.append(draft, name)
+            if not self.written[name]:
+                self.before[name] = self.store.lite.max_offset(name) - 1
+                assert self.before[name] >= self.highest[name]
             self.written[name].append((body, stored.end))
+            self.highest[name] = self.store.lite.max_offset(name)
 
     @rule(topic=st.sampled_from(["chats", "orders"]))
     def append_other(self, topic: str) -> None:
@@ -70,6 +76,7 @@ class LiteHistory(RuleBasedStateMachine):
         for name in [name for name in self.written if name.parent == parent]:
             del self.written[name]
             self.before.pop(name, None)
+            self.highest.pop(name, None)
 
     @rule(count=st.integers(1, 2))
     def expire(self, count: int) -> None:
@@ -118,7 +125,7 @@ class LiteHistory(RuleBasedStateMachine):
             messages[:] = [each for each in messages if each[1] <= self.store.log_end]
             if not messages:
                 del self.written[name]
-                self.before.pop(name, None)
+            self.highest[name] = 0
 
     def reopen(self, disk: MemoryDisk) -> None:
         assert isinstance(disk, FaultyDisk)

@@ -126,6 +126,7 @@ class RequestTable:
             **send_backs.endpoints(),
             **parts.pulls.endpoints(),
             **parts.pop.endpoints(),
+            **parts.lite.endpoints(),
             **QueryRequests(self._store).endpoints(),
             **transactions.endpoints(),
             **TimerRequests(
@@ -191,6 +192,7 @@ class RequestTable:
             clients=tables.clients, volumes=tables.volumes, settings=self._settings,
             save_topics=parts.files.topics.written, save_offsets=save_offsets,
             on_removed=partial(parts.followers.journal.record, TOPICS),
+            before_delete=parts.lite.forget_parent,
         )  # fmt: skip
         connections = ConnectionRequests(
             tables.clients,

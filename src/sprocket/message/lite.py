@@ -3,7 +3,7 @@
 A message with the property `__LITE_TOPIC`, sent to a topic whose `message.type` is LITE, is in a
 queue of the parent topic, as any message, and in the queue of its lite topic. The broker writes the
 name of that queue, and the offset in it, into the message's properties.
-Source: LiteUtil, LmqDispatch and GrpcValidator.validateLiteTopic of RocketMQ 5.5.
+Source: LiteUtil, LmqDispatch, SubscriptionGroupAttributes, GrpcValidator of RocketMQ 5.5.
 """
 
 from __future__ import annotations
@@ -15,6 +15,17 @@ from sprocket.message.properties import LITE_OFFSET, LITE_QUEUE, value_in
 
 #: A lite topic's name has at most so many characters. Source: ProxyConfig.maxLiteTopicSize.
 LITE_TOPIC_MAX = 64
+#: Attributes of groups: the parent topic; whether one client alone may subscribe a lite topic
+#: (`Shared`, `Exclusive`), and begins anew then, or after an unsubscription; how many lite topics a
+#: client may subscribe; and that all clients subscribe all of them.
+BIND_TOPIC = "lite.bind.topic"
+SUB_MODEL = "lite.sub.model"
+RESETS_EXCLUSIVE = "lite.sub.reset.offset.exclusive"
+RESETS_UNSUBSCRIBED = "lite.sub.reset.offset.unsubscribe"
+CLIENT_QUOTA = "lite.sub.client.quota"
+WILDCARD = "lite.sub.wildcard"
+#: What `CLIENT_QUOTA` is by default.
+CLIENT_QUOTA_DEFAULT = 2000
 #: What a lite topic's queue is called begins so; there is always just one, with the number 0.
 QUEUE_PREFIX = "%LMQ%$"
 _SEPARATOR = "$"
@@ -55,9 +66,7 @@ def fault_of_lite_topic(name: str, length_max: int = LITE_TOPIC_MAX) -> str:
     if len(name) > length_max:
         return f"lite topic exceed the max size {length_max}"
     if not _NAME.fullmatch(name):
-        return (
-            "lite topic can only contain alphanumeric characters, hyphens(-), and underscores(_)"
-        )
+        return "lite topic can only contain alphanumeric characters, hyphens(-), and underscores(_)"
     return ""
 
 

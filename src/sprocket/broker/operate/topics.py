@@ -59,10 +59,12 @@ class TopicRequests:
         save_offsets: Callable[[], Awaitable[None]],
         settings: BrokerSettings,
         on_removed: Callable[[str], None],
+        before_delete: Callable[[str], Awaitable[None]],
     ) -> None:
         """
         Args:
             on_removed: called with an unknown topic whose queues were deleted.
+            before_delete: awaited with a topic that will be deleted, for what is under it.
             save_topics: returns when the file contains all changes of topics; raises `StoreError`
                 if it cannot be written.
         """
@@ -76,6 +78,7 @@ class TopicRequests:
         self._save_offsets = save_offsets
         self._settings = settings
         self._on_removed = on_removed
+        self._before_delete = before_delete
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
@@ -197,6 +200,7 @@ class TopicRequests:
         name = command.read(DeleteTopic).topic
         if any(sign in name for sign in "/\\\0"):
             raise InvalidParameter(f"no topic is called {name!r}")
+        await self._before_delete(name)
         for each in (name, *self._pop_retries(name)):
             self._topics.remove(each)
             self._offsets.forget_topic(each)

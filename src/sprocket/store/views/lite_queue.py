@@ -22,14 +22,20 @@ class LiteQueue:
     Attributes:
         max_offset: the offset that its next message gets.
         last: the number of its last entry in the shared queue.
+        last_known: the number of an entry that was the last one, and when its record was stored;
+            None if nobody asked.
     """
 
-    __slots__ = ("_low", "_low_at", "_skip_first", "_skips", "last", "max_offset", "name")
+    __slots__ = (
+        "_low", "_low_at", "_skip_first", "_skips", "last", "last_known", "max_offset",
+        "name",
+    )  # fmt: skip
 
     def __init__(self, name: LiteName, offset: int) -> None:
         self.name = name
         self.max_offset = offset
         self.last = NONE
+        self.last_known: tuple[int, int] | None = None
         #: Offset of the first message there is, while the shared queue begins at `_low_at`.
         self._low, self._low_at = offset, 0
         #: Entries of the offsets that are multiples of the stride, from `_skip_first` strides on.

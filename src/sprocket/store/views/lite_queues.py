@@ -23,6 +23,7 @@ from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
 from sprocket.base.ports import Disk
 from sprocket.message.lite import QUEUE_PREFIX, LiteName, LitePlace, place_of
 from sprocket.message.properties import LITE_QUEUE, NAME_END
+from sprocket.message.record import FIXED_BYTES
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.segments import OddFile, Segments
 from sprocket.store.log.whole import checked
@@ -82,6 +83,7 @@ class LiteQueues:
         self.shared = ConsumeQueue(segments, SHARED, 0)
         self._by_parent: dict[str, dict[str, LiteQueue]] = {}
         self._count = 0
+        self._has_removed = False
         #: The lite topics of the last entries: what tells consumers asks for them.
         self._recent: deque[LiteName] = deque(maxlen=_RECENT_MAX)
 
@@ -109,6 +111,17 @@ class LiteQueues:
     def find(self, name: LiteName) -> LiteQueue | None:
         """The queue of a lite topic; None if it has none, or none any more."""
         return self._by_parent.get(name.parent, {}).get(name.lite)
+
+    # A group's offset may outlive the messages, also over a kill: what comes then must not be below
+    # it. The log's end only rises, and no log of this length has as many messages as that.
+    def next_offset(self, name: LiteName) -> int:
+        """The offset that the next message of a lite topic gets: 0 for one that is new; if its
+        messages may have been removed, a number above all that they can have had."""
+        queue = self.find(name)
+        if queue is not None:
+            return queue.max_offset
+        is_first = self._log.start == 0 and not self._has_removed
+        return 0 if is_first else self._log.end // FIXED_BYTES + 1
 
     def under(self, parent: str) -> list[LiteQueue]:
         """The queues under a parent topic."""
@@ -169,13 +182,13 @@ class LiteQueues:
     def _before(self, index: int) -> int:
         return self._entry(index)[2]
 
-    def add(self, name: LiteName, log_offset: int, record_bytes: int) -> None:
+    def add(self, place: LitePlace, log_offset: int, record_bytes: int) -> None:
         """Adds the next message of a lite topic.
 
         Raises:
             DiskFull: there is no room for its entry, unless `shared.make_room` was called.
         """
-        self._add(LitePlace(name, -1), log_offset, record_bytes)
+        self._add(place, log_offset, record_bytes)
         self._hide(self.shared.max_offset - 1, log_offset + record_bytes)
 
     # Until the records are safe, readers do not see them; what recovery finds is hidden later.
@@ -186,8 +199,8 @@ class LiteQueues:
     def _add(self, place: LitePlace, log_offset: int, record_bytes: int) -> None:
         name, offset = place
         queue = self.find(name)
-        if queue is None or (offset >= 0 and offset != queue.max_offset):
-            queue = self._put(name, max(offset, 0))
+        if queue is None or offset != queue.max_offset:
+            queue = self._put(name, offset)
         index = self.shared.max_offset
         self.shared.add(ENTRY.pack(log_offset, record_bytes, queue.last), log_offset)
         queue.add(index)
@@ -205,6 +218,7 @@ class LiteQueues:
         before: so this is for those that nobody needs."""
         queues = self._by_parent.get(name.parent, {})
         if queues.pop(name.lite, None) is not None:
+            self._has_removed = True
             self._count -= 1
             if not queues:
                 del self._by_parent[name.parent]

@@ -15,7 +15,7 @@ from sprocket.base.errors import StoreError
 from sprocket.base.ports import Clock
 from sprocket.base.watermark import Watermark
 from sprocket.message.inner_batch import WRAPPED
-from sprocket.message.lite import LiteName
+from sprocket.message.lite import LiteName, LitePlace
 from sprocket.message.properties import (
     INNER_BASE,
     INNER_COUNT,
@@ -137,13 +137,13 @@ class Appender:
         """See `LiteTopics.append`."""
         if (refusal := self._flags.refusal) is not None:
             raise refusal.with_traceback(None)  # else it would keep every frame it passed
-        known = lite.find(name)
-        place = {LITE_QUEUE: name.queue, LITE_OFFSET: str(known.max_offset if known else 0)}
+        place = LitePlace(name, lite.next_offset(name))
         lite.shared.make_room()
         appended: list[Appended] = []
-        properties = draft.properties + encode(place).encode()
+        own = {LITE_QUEUE: name.queue, LITE_OFFSET: str(place.offset)}
+        properties = draft.properties + encode(own).encode()
         self._write((replace(draft, properties=properties),), appended)
-        lite.add(name, appended[0].log_offset, appended[0].record_bytes)
+        lite.add(place, appended[0].log_offset, appended[0].record_bytes)
         self._apply(appended)
         return appended[0]
 

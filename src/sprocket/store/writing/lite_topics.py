@@ -104,11 +104,26 @@ class LiteTopics:
         queue = self._queues.find(name)
         return 0 if queue is None else self._queues.high(queue, self._end)
 
-    def last_ms(self, name: LiteName) -> int:
-        """When its last message was stored, ms; -1 if the log has none."""
+    def last_ms(self, name: LiteName) -> int | None:
+        """When its last message was stored, ms; None if that is not known without its record."""
+        queue = self._queues.find(name)
+        known = None if queue is None else queue.last_known
+        return None if known is None or queue is None or known[0] != queue.last else known[1]
+
+    def last_place(self, name: LiteName) -> int | None:
+        """The log offset of its last message; None if the log has none."""
+        queue = self._queues.find(name)
+        return None if queue is None else self._queues.last_log_offset(queue)
+
+    def read_last_ms(self, name: LiteName) -> int:
+        """The same as `last_ms` from the record, and remembers it; -1 if the log has none."""
         queue = self._queues.find(name)
         at = None if queue is None else self._queues.last_log_offset(queue)
-        return -1 if at is None else self._log.stored_ms_at(at)
+        if queue is None or at is None:
+            return -1
+        stored_ms = self._log.stored_ms_at(at)
+        queue.last_known = (queue.last, stored_ms)
+        return stored_ms
 
     def time_of(self, name: LiteName, offset: int) -> int:
         """When a message was stored, ms; -1 if it is not there."""
