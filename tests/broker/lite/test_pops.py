@@ -410,7 +410,7 @@ def test_there_is_a_limit_of_lite_topics() -> None:
 def test_a_batch_has_no_lite_topics() -> None:
     async def test(asker: Asker) -> None:
         await begin(asker)
-        inner = "__LITE_TOPIC\x01a\x02".encode()
+        inner = b"__LITE_TOPIC\x01a\x02"
         size = 4 + 4 + 4 + 4 + 4 + 1 + 2 + len(inner)
         body = b"".join(
             (

@@ -33,9 +33,12 @@ from sprocket.protocol.requests.lite import NotifyUnsubscribeLite
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
 
-#: Clients in one request, and characters of the id of one, at most.
+#: Clients in one request, lite topics in it, and characters of the id of a client, at most.
 _ENTRIES_MAX = 1000
+_LITES_MAX = 20_000
 _ID_MAX = 512
+#: Up to so many new lite topics are looked at at once, and more of them soon, bit by bit.
+_AT_ONCE = 64
 
 
 class LiteControlRequests:
@@ -93,6 +96,8 @@ class LiteControlRequests:
             body = LiteSubscriptionBody.of_request(command.body)
         if not 0 < len(body.subscription_set) <= _ENTRIES_MAX:
             raise _illegal("LiteSubscriptionCtlRequestBody is empty.")
+        if sum(len(entry.lite_topic_set or ()) for entry in body.subscription_set) > _LITES_MAX:
+            raise InvalidParameter(f"a request names at most {_LITES_MAX} lite topics")
         for entry in body.subscription_set:
             self._change(entry, peer)
         return Reply()
@@ -180,6 +185,9 @@ class LiteControlRequests:
             )
 
     def _added(self, client: LiteClient, names: Sequence[LiteName]) -> None:
+        if len(names) > _AT_ONCE:
+            self._look(client)
+            return
         for name in names:
             if self._lite.has(name) and self._taking.has_rest(client.group, name):
                 self._ready.mark_for(client, name)

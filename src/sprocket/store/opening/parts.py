@@ -76,21 +76,17 @@ class StoreParts:
         is_member: bool = False,
     ) -> None:
         paths = LogPaths.of(root, config.log_paths, config.log_read_only_paths)
-        self.log = CommitLog(
-            disk, paths, config.log_file_bytes, full_percent=config.disk_forced_percent
-        )
+        full = config.disk_forced_percent
+        self.log = CommitLog(disk, paths, config.log_file_bytes, full_percent=full)
         self.abort = AbortFile(disk, root)
         self.checkpoint = Checkpoint(disk, f"{root}/checkpoint")
         self.deleted = DeletedTopics(disk, root)
         self.kinds = QueueKinds(disk, root)
         self.queues = self._queues_in(disk, root, config)
         self.index = KeyIndex(
-            disk,
-            clock,
-            directory=f"{root}/index",
-            slots=config.index_slots,
+            disk, clock, directory=f"{root}/index", slots=config.index_slots,
             entries=config.index_entries,
-        )
+        )  # fmt: skip
         # With synchronous flush, or synchronous replication, readers must not see what a loss of
         # power, or of this machine, could take away. So appends pass through the confirmed offset,
         # which follows the flush and the slaves. What is called is built before what calls it.
@@ -102,12 +98,10 @@ class StoreParts:
             disk, self.log, f"{root}/litequeue", config.queue_file_bytes,
             confirmed=self.confirmed, deleted=self.deleted.end_of,
         )  # fmt: skip
-        used_index = self.index if config.index_keys else None
+        indexes = (self.index,) if config.index_keys else ()
         every = ChainMap(self.queues.by_name, {(SHARED, 0): self.lite.shared})
-        self.ends = QueueEnds(disk, root, every, used_index)
-        self.views: tuple[View, ...] = (self.queues, self.lite)
-        if config.index_keys:
-            self.views += (self.index,)
+        self.ends = QueueEnds(disk, root, every, *indexes)
+        self.views: tuple[View, ...] = (self.queues, self.lite, *indexes)
         self.flush = Flush(
             self.log, self.views, self.checkpoint, self.ends, config=config, flushed=flushed,
             on_flushed=self.confirmed.advance if self.confirmed is not None else None,
