@@ -193,6 +193,7 @@ class Broker:
             await inside.registration.leave()
             inside.parts.pulls.stop()
             inside.parts.pop.stop()
+            inside.parts.lite.stop()
             await self._server.drain(Deadline.after_ms(self._settings.config.drain_ms))
             await inside.save()
 

@@ -222,6 +222,7 @@ class OpenBroker:
         self.group.give_up()
         self.parts.pulls.stop()
         self.parts.pop.stop()
+        self.parts.lite.stop()
 
     def _record(self, change: str, **named: object) -> None:
         """Records a change of the role in the audit log."""
@@ -332,6 +333,7 @@ class OpenBroker:
             self._run("delivery of timed messages", parts.timed_delivery.run, self._delivering)
         self._run("questions about transactions", parts.check_loop.run, self._delivering)
         self._run("return of popped messages", parts.pop.run, self._delivering)
+        self._run("lite topics", parts.lite.run, self._delivering)
         vip = self._vip(parts.strange_slaves)
         self._run("port for slaves of RocketMQ", vip.run, self._delivering)
 

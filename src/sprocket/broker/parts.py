@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sprocket.base.ports import Clock, Disk, Entropy
+from sprocket.broker.lite.parts import LiteParts
 from sprocket.broker.members.acting import ActingMaster
 from sprocket.broker.members.copied_tables import CopiedTables
 from sprocket.broker.members.followers import Followers
@@ -136,6 +137,9 @@ class BrokerParts:
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
         self.pop = self._pop(store, settings, world=world, host=host)
+        self.lite = LiteParts(
+            store, tables, self.pop, self.acknowledgement, settings=settings, clock=clock
+        )
 
     def copied(self) -> None:
         """Makes the topics known whose first messages were copied from a master."""

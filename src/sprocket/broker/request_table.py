@@ -143,6 +143,7 @@ class RequestTable:
             **send_backs.endpoints(),
             **parts.pulls.endpoints(),
             **parts.pop.endpoints(),
+            **parts.lite.endpoints(),
             **QueryRequests(self._store).endpoints(),
             **transactions.endpoints(),
             **TimerRequests(
@@ -211,6 +212,7 @@ class RequestTable:
             settings=self._settings, save_topics=parts.files.topics.written,
             save_mappings=parts.files.mappings.written, save_offsets=save_offsets,
             on_removed=partial(parts.followers.journal.record, TOPICS),
+            before_delete=parts.lite.forget_parent,
         )  # fmt: skip
         connections = ConnectionRequests(
             tables.clients,
