@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import NamedTuple
 
 from sprocket.base.ports import Clock, Disk, Entropy
+from sprocket.broker.dispatch import Quotas
 from sprocket.broker.lite.parts import LiteParts
 from sprocket.broker.members.acting import ActingMaster
 from sprocket.broker.members.copied_tables import CopiedTables
@@ -46,6 +48,7 @@ from sprocket.filterserver.uploads import Key, key_text
 from sprocket.message.ids import UniqueIds
 from sprocket.message.topic_attributes import has_batch_queues
 from sprocket.protocol.bodies import TimerState
+from sprocket.quotas.admission import Admission
 from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store
 from sprocket.transaction.check import CheckRules
@@ -131,6 +134,7 @@ class BrokerParts:
         self.membership = self._membership(settings, clock)
         self.proxied = ProxiedClientRequests(self.membership, clock)
         self.pulls = self._pulls(store, settings, world.memory_bytes)
+        self.quotas = self._quotas(settings)
         self.state = self._state(store, clock=clock)
         self.timer_following = self._timer_following(settings)
         self.state_copy = self._state_copy(store, pool, number)
@@ -169,6 +173,16 @@ class BrokerParts:
             on_master=self.replication.learn_master,
             number=number,
         )
+
+    def _quotas(self, settings: BrokerSettings) -> Quotas:
+        """What the senders of requests may take."""
+        admission = Admission(
+            lambda: settings.config.quotas,
+            clock=asyncio.get_running_loop().time,
+            client_of=self.tables.clients.id_of,
+            waiting_max=lambda: settings.config.held_pulls_max,
+        )
+        return Quotas(admission, settings)
 
     def _pulls(self, store: Store, settings: BrokerSettings, memory_bytes: int) -> PullRequests:
         """Endpoints of pulls."""
@@ -311,6 +325,7 @@ class BrokerParts:
             timers=timers,
             transactions=TransactionCounts(self.tables.ledger, self.settlement, self.check_loop),
             of_group=self.replication.figures,
+            of_quotas=self.quotas.admission.figures,
         )
 
     def _settlement(self, store: Store, *, clock: Clock, host: bytes) -> Settlement:
