@@ -32,6 +32,7 @@ from sprocket.broker.sending.transactions import (
     LiveProducers,
     ParkingIngress,
     TransactionCounts,
+    check_rules,
 )
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.access import ReadAccess
@@ -51,7 +52,6 @@ from sprocket.protocol.bodies import TimerState
 from sprocket.quotas.admission import Admission
 from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store
-from sprocket.transaction.check import CheckRules
 from sprocket.transaction.check_loop import CheckLoop
 from sprocket.transaction.settle import Settlement
 
@@ -345,20 +345,11 @@ class BrokerParts:
     ) -> CheckLoop:
         """The checks that ask producers how an undecided transaction ended."""
         tables = self.tables
-
-        def rules() -> CheckRules:
-            config = settings.config
-            return CheckRules(
-                config.transaction_timeout_ms,
-                config.transaction_check_ms,
-                config.transaction_checks_max,
-            )
-
         return CheckLoop(
             settlement,
             tables.ledger,
             producers=LiveProducers(tables.clients, broker_name=settings.config.name, host=host),
-            rules=rules,
+            rules=check_rules(settings),
             clock=clock,
         )
 
@@ -398,5 +389,6 @@ def _followers(settings: BrokerSettings, replication: Replication, entropy: Entr
 
 
 def _ids(entropy: Entropy, place: Location) -> UniqueIds:
-    process, token = entropy.below(_PROCESSES), entropy.token(4)
-    return UniqueIds(address=place.packed[:-4], process=process, token=token)
+    return UniqueIds(
+        address=place.packed[:-4], process=entropy.below(_PROCESSES), token=entropy.token(4)
+    )
