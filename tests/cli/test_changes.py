@@ -44,6 +44,7 @@ READS = {
     "message waiting", "message find", "message show", "deadletters list", "filter check",
     "audit show", "filter list", "config show", "config reference", "config check", "config get",
     "statictopic show",
+    "config quotas",
 }  # fmt: skip
 ELSEWHERE = {
     "standalone", "nameserver", "broker", "proxy", "store verify", "store dump", "store repair",

@@ -290,14 +290,6 @@ class ClientTable:
         lost = [self.consumer_left(name, connection) for name in consuming]
         return [group for group in lost if group is not None]
 
-    def id_of(self, connection: Hashable) -> str:
-        """The client id that a connection's heartbeats name; empty if it is in no group."""
-        for name in self._consuming.get(connection, ()):
-            return self._consumers[name].members[connection].client_id
-        for name in self._producing.get(connection, ()):
-            return self._producers[name][connection].client_id
-        return ""
-
     def is_in_groups(self, connection: Hashable) -> bool:
         """Whether a connection is a member of any group."""
         return connection in self._consuming or connection in self._producing
