@@ -75,11 +75,11 @@ class PartCleaning:
             queue = item.queue_id
             low = self._store.min_offset(topic, queue)
             return low >= self._store.max_offset(topic, queue)
-        low, high = [
+        first, end = [
             (await self._others.ask(item.bname, topic, asked)).checked().read(OffsetReply).offset
             for asked in (
                 MinOffset(topic=topic, queue_id=item.queue_id, bname=item.bname, lo=False),
                 MaxOffset(topic=topic, queue_id=item.queue_id, bname=item.bname, lo=False),
             )
         ]
-        return low >= high
+        return first >= end
