@@ -1,7 +1,8 @@
-"""A part is over only when its broker says where it ends."""
+"""Static topics when a broker gets another master."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 from sprocket.broker.logical.mapped import MappedQueues
@@ -12,9 +13,11 @@ from sprocket.broker.tables.queue_mappings import QueueMappings
 from sprocket.protocol.bodies import MappingDetail, MappingItem
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.pull import PullMessage, PullReply
+from sprocket.protocol.requests.topic import DeleteTopic
 from sprocket.remoting.transport import Peer
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.loop import simulate
+from tests.broker.logical.moving import Land, play
 from tests.broker.parts import pull_of
 
 PARTS = [MappingItem(bname="a"), MappingItem(bname="b", gen=1, logic_offset=10_000)]
@@ -64,3 +67,37 @@ def following(end: int) -> tuple[int, int]:
 def test_messages_that_a_new_master_does_not_show_yet_are_not_skipped() -> None:
     assert following(5) == (19, 2)
     assert following(2) == (20, 10_000)
+
+
+def test_a_slave_that_is_promoted_goes_on_with_the_logical_queues() -> None:
+    async def test(land: Land) -> None:
+        first, slave = land.cluster.brokers[1], land.cluster.slaves[1]
+        await land.create(1, "broker-0")
+        await land.sent("broker-0", b"0")
+        await land.move("broker-1")
+        await land.sent("broker-1", b"1")
+        await asyncio.sleep(3)
+        mapped = slave.server._parts.tables.mappings.by_topic
+        assert mapped == first.server._parts.tables.mappings.by_topic
+        first.kill()
+        await slave.stop()
+        await land.cluster.promote(slave, id=0, role="ASYNC_MASTER")
+        await asyncio.sleep(1)
+        assert await land.sent(slave.name, b"2") == [10_001]
+        assert await land.read(slave.name) == [(0, b"0"), (10_000, b"1"), (10_001, b"2")]
+        assert (await land.call(slave.name, DeleteTopic(topic="T"))).code == 0
+
+    play(test, slaves=1)
+
+
+def test_a_slave_forgets_a_topic_that_its_master_deleted() -> None:
+    async def test(land: Land) -> None:
+        slave = land.cluster.slaves[0]
+        await land.create(1, "broker-0")
+        await asyncio.sleep(2)
+        assert "T" in slave.server._parts.tables.mappings.by_topic
+        await land.call("broker-0", DeleteTopic(topic="T"))
+        await asyncio.sleep(2)
+        assert not slave.server._parts.tables.mappings.by_topic
+
+    play(test, brokers=1, slaves=1)
