@@ -103,6 +103,9 @@ def test_what_is_unfinished_is_not_built_upon() -> None:
         decided_at(move("T", ["c"], plan.topics, now_ms=10), {})
     with pytest.raises(UsageError):
         move("T", [], plan.topics, now_ms=10)
+    moving = move("T", ["b"], plan.topics, now_ms=10)
+    with pytest.raises(UsageError, match="b, which lead"):
+        unfinished("T", {"a": moving.topics["a"]})
 
 
 class Model:

@@ -276,6 +276,7 @@ class RequestTable:
             clients=tables.clients,
             pulls=parts.pulls,
             pops=parts.pop,
+            mappings=tables.mappings,
             settings=self._settings,
             save=parts.files.save_reset,
         )

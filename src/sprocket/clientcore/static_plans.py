@@ -156,7 +156,7 @@ def unfinished(topic: str, known: Mapping[str, MappedTopic]) -> StaticPlan:
     that are not. What no broker has been told is lost, which leaves the queue where it was.
 
     Raises:
-        UsageError: the topic is not static at some broker.
+        UsageError: the topic is not static at some broker, or a broker that leads queues is away.
     """
     details = [_detail(topic, broker, each) for broker, each in sorted(known.items())]
     epoch = max(each.epoch for each in details) + _EPOCH_STEP
@@ -166,6 +166,8 @@ def unfinished(topic: str, known: Mapping[str, MappedTopic]) -> StaticPlan:
         for number, parts in detail.hosted_queues.items():
             if parts and _age(parts) > _age(newest.get(number, [])):
                 newest[number] = parts
+    if absent := sorted({parts[-1].bname for parts in newest.values()} - known.keys()):
+        raise UsageError(f"{', '.join(absent)}, which lead queues of {topic}, are away")
     used = queues_used([MappingDetail(hosted_queues=newest), *details])
     wanted: dict[str, MappedTopic] = {}
     gaining: set[str] = set()

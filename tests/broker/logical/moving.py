@@ -9,7 +9,6 @@ from typing import TypeVar
 from sprocket.admin import static_topics
 from sprocket.admin.caller import Caller
 from sprocket.base.deadline import Deadline
-from sprocket.broker.config import BrokerConfig
 from sprocket.clientcore.logical_queues import leader
 from sprocket.message.message import StoredMessage
 from sprocket.message.record import scan
@@ -123,9 +122,8 @@ def commits(offset: int, commit_offset: int) -> PullMessage:
 
 
 @asynccontextmanager
-async def land(network: Network, brokers: int = 2, **settings: object) -> AsyncIterator[Land]:
-    config = BrokerConfig(**settings)  # type: ignore[arg-type]
-    cluster = Cluster(network, brokers=brokers, broker=config)
+async def land(network: Network, brokers: int = 2, slaves: int = 0) -> AsyncIterator[Land]:
+    cluster = Cluster(network, brokers=brokers, slaves=slaves)
     await cluster.start()
     made = Land(cluster)
     try:
@@ -135,11 +133,11 @@ async def land(network: Network, brokers: int = 2, **settings: object) -> AsyncI
         await cluster.stop()
 
 
-def play(test: Callable[[Land], Awaitable[T]], brokers: int = 2) -> T:
+def play(test: Callable[[Land], Awaitable[T]], brokers: int = 2, slaves: int = 0) -> T:
     """Runs a test with a cluster, in virtual time."""
 
     async def main(network: Network) -> T:
-        async with land(network, brokers) as made:
+        async with land(network, brokers, slaves) as made:
             return await test(made)
 
     return simulate(main)

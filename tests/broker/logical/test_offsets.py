@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+from sprocket.protocol.bodies import LockBody, LockedBody, Queue
 from sprocket.protocol.command import Header
+from sprocket.protocol.requests.lock import LockQueues
 from sprocket.protocol.requests.offset import (
     UPPER,
     EarliestTime,
     MaxOffset,
     MinOffset,
+    ResetOffset,
     SearchOffset,
 )
 from tests.broker.logical.moving import Land, commits, play
@@ -122,5 +125,35 @@ def test_a_group_without_an_offset_starts_as_in_a_usual_queue() -> None:
         assert await land.committed(A) is None
         await land.commit(A, 1)
         assert await land.committed(A) == 1
+
+    play(test)
+
+
+def test_a_lease_is_given_by_the_leader_only() -> None:
+    async def test(land: Land) -> None:
+        await land.create(2)
+        mine = [number for number in range(2) if await land.leader(number) == A]
+        asked = [Queue("__syslo__global__", number, "T") for number in range(2)]
+        body = LockBody(client_id="c", consumer_group="g", mq_set=asked).encode()
+        for _ in range(2):
+            reply = await land.call(A, LockQueues(), body)
+            locked = LockedBody.decode(reply.body).locked
+            assert [(each.broker_name, each.queue_id) for each in locked] == [
+                ("__syslo__global__", number) for number in mine
+            ]
+            mine = [0, 1]
+            await land.move(A)
+        body = body.replace(b"__syslo__global__", b"__syslo__other")
+        assert LockedBody.decode((await land.call(A, LockQueues(), body)).body).locked == []
+
+    play(test)
+
+
+def test_an_operator_cannot_reset_a_part_alone() -> None:
+    async def test(land: Land) -> None:
+        await land.create(1, A)
+        await land.commit(A, 0)
+        reply = await land.call(A, ResetOffset(topic="T", group="g", timestamp=0))
+        assert (reply.code, "static topic" in (reply.remark or "")) == (29, True)
 
     play(test)
