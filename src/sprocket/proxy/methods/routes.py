@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
+from sprocket.message.lite import BIND_TOPIC
+from sprocket.protocol.bodies import GroupConfig
 from sprocket.proxy.brokers.brokers import Brokers
 from sprocket.proxy.http2.calls import GrpcCall
 from sprocket.proxy.messages import checks
@@ -61,13 +63,20 @@ class RouteMethods:
             assignments(
                 topic.route,
                 request.topic,
-                is_fifo=config is not None and config.consume_message_orderly,
+                is_fifo=_is_fifo(config),
                 endpoints=_endpoints(call, request.endpoints),
             )
         )
         if not found:
             return pb.QueryAssignmentResponse(status=status(pb.FORBIDDEN, "no readable queue"))
         return pb.QueryAssignmentResponse(status=status(pb.OK), assignments=found)
+
+
+def _is_fifo(group: GroupConfig | None) -> bool:
+    """Whether members of a group receive from each queue by itself: not from lite topics."""
+    return (
+        group is not None and group.consume_message_orderly and BIND_TOPIC not in group.attributes
+    )
 
 
 def _endpoints(call: GrpcCall, given: pb.Endpoints) -> pb.Endpoints:
