@@ -213,7 +213,7 @@ def test_a_subscription_may_begin_with_old_messages() -> None:
         await client.ack(*handles, topic=PARENT)
         other = Client(world.proxy, "other@1")
         await connect(other)
-        option = pb.OffsetOption(policy=pb.OffsetOption.MIN)
+        option = pb.OffsetOption(policy=pb.MIN)
         assert await sync(other, pb.PARTIAL_ADD, "a", option=option) == pb.OK
         assert (await receive(other))[0] == [b"1"]
 

@@ -141,6 +141,12 @@ class LiteSubscriptionAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     COMPLETE_ADD: _ClassVar[LiteSubscriptionAction]
     COMPLETE_REMOVE: _ClassVar[LiteSubscriptionAction]
 
+class OffsetPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LAST: _ClassVar[OffsetPolicy]
+    MIN: _ClassVar[OffsetPolicy]
+    MAX: _ClassVar[OffsetPolicy]
+
 class Language(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     LANGUAGE_UNSPECIFIED: _ClassVar[Language]
@@ -253,6 +259,9 @@ PARTIAL_ADD: LiteSubscriptionAction
 PARTIAL_REMOVE: LiteSubscriptionAction
 COMPLETE_ADD: LiteSubscriptionAction
 COMPLETE_REMOVE: LiteSubscriptionAction
+LAST: OffsetPolicy
+MIN: OffsetPolicy
+MAX: OffsetPolicy
 LANGUAGE_UNSPECIFIED: Language
 JAVA: Language
 CPP: Language
@@ -847,23 +856,15 @@ class RecallMessageResponse(_message.Message):
 
 class OffsetOption(_message.Message):
     __slots__ = ("policy", "offset", "tail_n", "timestamp")
-    class Policy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-        __slots__ = ()
-        LAST: _ClassVar[OffsetOption.Policy]
-        MIN: _ClassVar[OffsetOption.Policy]
-        MAX: _ClassVar[OffsetOption.Policy]
-    LAST: OffsetOption.Policy
-    MIN: OffsetOption.Policy
-    MAX: OffsetOption.Policy
     POLICY_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     TAIL_N_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
-    policy: OffsetOption.Policy
+    policy: OffsetPolicy
     offset: int
     tail_n: int
     timestamp: int
-    def __init__(self, policy: _Optional[_Union[OffsetOption.Policy, str]] = ..., offset: _Optional[int] = ..., tail_n: _Optional[int] = ..., timestamp: _Optional[int] = ...) -> None: ...
+    def __init__(self, policy: _Optional[_Union[OffsetPolicy, str]] = ..., offset: _Optional[int] = ..., tail_n: _Optional[int] = ..., timestamp: _Optional[int] = ...) -> None: ...
 
 class SyncLiteSubscriptionRequest(_message.Message):
     __slots__ = ("action", "topic", "group", "lite_topic_set", "version", "offset_option")
