@@ -320,6 +320,14 @@ class ClientTable:
         group = self._consumers.get(group_name)
         return group is not None and connection in group.members
 
+    def id_of(self, connection: Hashable) -> str:
+        """The client id of a connection, by its heartbeats; empty if it is in no group."""
+        for name in self._consuming.get(connection, ()):
+            return self._consumers[name].members[connection].client_id
+        for name in self._producing.get(connection, ()):
+            return self._producers[name][connection].client_id
+        return ""
+
     def producers(self, group_name: str) -> list[ClientInfo]:
         """Members of a producer group."""
         return list(self._producers.get(group_name, {}).values())
