@@ -23,7 +23,7 @@ from sprocket.base.errors import (
 from sprocket.broker.settings import BrokerSettings
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
-from sprocket.quotas.admission import Admission
+from sprocket.quotas.admission import Admission, AnswerFirst
 from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response, join_frames
 from sprocket.remoting.transport import Peer
 from sprocket.store.log.drafts import IllegalDraft
@@ -52,6 +52,8 @@ class SharedWait(NamedTuple):
 #: perhaps none. It raises a `SprocketError` only if it has changed nothing.
 RunEndpoint = Callable[[Sequence[Command], Peer], Sequence[EventualResponse] | SharedWait]
 RunEndpoints = Mapping[int, RunEndpoint]
+#: Returns who signed a request, or raises an error if it may not pass.
+Check = Callable[[Command, Peer], str]
 
 
 class Quotas(NamedTuple):
@@ -89,6 +91,7 @@ class Dispatch:
         endpoints: the endpoints of all parts, by request code.
         refusals: headers of error replies, by request code.
         run_endpoints: faster endpoints for requests that arrive together, by request code.
+        check: raises an error for a request that may not pass; None lets all pass.
         trail: records requests that change something; None records none.
         quotas: what senders may take; None for anything.
 
@@ -103,6 +106,7 @@ class Dispatch:
         *,
         refusals: Mapping[int, Header],
         run_endpoints: RunEndpoints | None = None,
+        check: Check | None = None,
         trail: AuditTrail | None = None,
         quotas: Quotas | None = None,
     ) -> None:
@@ -113,19 +117,28 @@ class Dispatch:
         self._refusals = dict(refusals)
         self._run_endpoints = dict(run_endpoints or {})
         self._quotas = quotas
+        self._check = check
+        self._trail = trail
         self.counts = dict.fromkeys([*endpoints, -1], 0)
         self.failures = dict.fromkeys([*endpoints, -1], 0)
 
     def answer_first(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:
         """The replies to the first of some requests that arrived together, in their order, as far
-        as quotas allow them.
+        as they may pass and quotas allow them.
         """
+        first = commands[0]
+        answer: AnswerFirst = self._answer_first
+        if self._check is not None:
+            try:
+                commands = self._passing(commands, peer, self._check)
+            except Exception as error:  # as below
+                stopped = self._stopped(first, peer, self._refusal(first, peer, error))
+                commands, answer = commands[:1], lambda asked, peer: [stopped]
         quotas = self._quotas
         if quotas is None or not quotas.settings.config.quotas:
-            return self._answer_first(commands, peer)
-        first = commands[0]
-        try:
-            outcomes = quotas.admission.answer_first(commands, peer, self._answer_first)
+            return answer(commands, peer)
+        try:  # one that may not pass counts too, for its address
+            outcomes = quotas.admission.answer_first(commands, peer, answer)
         except Exception as error:  # as below
             return [self._refusal(first, peer, error)]
         if len(outcomes) == 1 and type(outcomes[0]) not in _READY:
@@ -177,6 +190,35 @@ class Dispatch:
         if type(outcome) in _READY:
             return outcome
         return self._later(command, peer, outcome)  # type: ignore[arg-type]
+
+    # A run endpoint may take fewer requests than it gets, so each remembers that it was checked.
+    def _passing(self, commands: Sequence[Command], peer: Peer, check: Check) -> Sequence[Command]:
+        """The first request and those after it of its code that may pass, up to one that may not.
+
+        Only the first one, if each is answered alone: what it does may change who may pass.
+
+        Raises:
+            SprocketError: the first one may not.
+        """
+        code = commands[0].code
+        count = len(commands) if code in self._run_endpoints else 1
+        for number, command in enumerate(commands[:count]):
+            if command.code != code:
+                return commands[:number]
+            if command.user is None:
+                try:
+                    command.user = check(command, peer)
+                except SprocketError:
+                    if number:
+                        return commands[:number]
+                    raise
+        return commands[:count]
+
+    def _stopped(self, command: Command, peer: Peer, reply: Reply) -> Reply:
+        """The refusal of a request that may not pass, which is recorded as if it had."""
+        if self._trail is not None and self._trail.is_recorded(command.code):
+            self._trail.followed(command, peer, reply)
+        return reply
 
     def _recorded(self, endpoint: Endpoint, trail: AuditTrail) -> Endpoint:
         """The endpoint, whose requests are recorded with their response codes."""

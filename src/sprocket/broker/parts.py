@@ -36,8 +36,9 @@ from sprocket.broker.sending.transactions import (
 )
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.access import ReadAccess
-from sprocket.broker.tables.changes import FILTERS, GROUPS, MODES, TOPICS
+from sprocket.broker.tables.changes import ACCOUNTS, FILTERS, GROUPS, MODES, TOPICS
 from sprocket.broker.tables.files import StateFiles
+from sprocket.broker.tables.rights import Rights
 from sprocket.broker.tables.tables import Tables
 from sprocket.delay.levels.deliver import LevelDelivery
 from sprocket.delay.levels.levels import DelayLevels
@@ -108,9 +109,10 @@ class BrokerParts:
     ) -> None:
         clock, host = world.clock, place.packed
         self.replication, self.pool = replication, pool
-        self.followers = _followers(settings, replication, world.entropy)
         self._store, self._queue_count = store, 0
+        self.followers = _followers(settings, replication, world.entropy)
         tables = self.tables = self._tables(settings, clock, levels)
+        self.rights = Rights(tables.accounts, settings)
         self.files = StateFiles(tables, store, world.disk, place.root)
         self.timers = self._timers(store, settings, world=world, root=place.root)
         self.registration = self._registration(pool, settings, place, number)
@@ -180,6 +182,7 @@ class BrokerParts:
             lambda: settings.config.quotas,
             clock=asyncio.get_running_loop().time,
             client_of=self.tables.clients.id_of,
+            user_of=lambda command: command.user or "",
             waiting_max=lambda: settings.config.held_pulls_max,
         )
         return Quotas(admission, settings)
@@ -217,6 +220,7 @@ class BrokerParts:
             on_filters=self._filters_changed,
             on_mode=self._mode_changed,
             on_mapping=self._mapping_changed,
+            on_account=self._account_changed,
             journal=self.followers.journal,
         )
 
@@ -374,6 +378,10 @@ class BrokerParts:
         self.files.mappings.changed()
         self.registration.changed(topic)
         self.followers.journal.record(TOPICS, topic)
+
+    def _account_changed(self, user: str) -> None:
+        self.files.accounts.changed()
+        self.followers.journal.record(ACCOUNTS, user)
 
     def _filters_changed(self, key: Key) -> None:
         self.files.filters.changed()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from sprocket.auth.accounts import AccountTable
 from sprocket.base.deadline import loop_ms
 from sprocket.base.ports import Clock
 from sprocket.broker.settings import BrokerSettings
@@ -42,6 +43,7 @@ class Tables:
         on_filters: called with the key of a filter in Python that has changed.
         on_mode: called with the name of a topic of which a request mode has changed.
         on_mapping: called with the name of a static topic whose mapping has changed.
+        on_account: called with the name of a user that has changed.
         journal: records the changes of offsets and of pops in order; the others call back.
 
     Attributes:
@@ -63,6 +65,7 @@ class Tables:
         on_filters: Callable[[Key], None],
         on_mode: Callable[[str], None],
         on_mapping: Callable[[str], None],
+        on_account: Callable[[str], None],
         journal: ChangeJournal,
     ) -> None:
         config = settings.config
@@ -86,3 +89,4 @@ class Tables:
         )
         self.request_modes = RequestModeTable(on_mode)
         self.mappings = QueueMappings(config.name, clock, on_change=on_mapping)
+        self.accounts = AccountTable(on_account)

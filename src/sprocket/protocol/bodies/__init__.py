@@ -1,5 +1,6 @@
 """JSON bodies of requests and replies, as declarations, one module per subject."""
 
+from sprocket.protocol.bodies.accounts import AclBody, PolicyBody, PolicyEntryBody, UserBody
 from sprocket.protocol.bodies.body import (
     Body,
     DataVersion,
@@ -62,7 +63,13 @@ from sprocket.protocol.bodies.offset import (
     TopicStatsTable,
 )
 from sprocket.protocol.bodies.pop import AckRecord, CheckPoint, PopKey
-from sprocket.protocol.bodies.replica import ChangedState, CopiedFilter, HeldLeasesBody, TimerState
+from sprocket.protocol.bodies.replica import (
+    ChangedState,
+    CopiedAccount,
+    CopiedFilter,
+    HeldLeasesBody,
+    TimerState,
+)
 from sprocket.protocol.bodies.replica_group import GroupMemberFacts, GroupStateBody
 from sprocket.protocol.bodies.route import (
     BrokerData,
@@ -106,6 +113,7 @@ __all__ = [
     "AckBatchBody",
     "AckItem",
     "AckRecord",
+    "AclBody",
     "Assignment",
     "AssignmentBody",
     "AssignmentQuery",
@@ -128,6 +136,7 @@ __all__ = [
     "ConsumeTimeSpans",
     "ConsumerConnection",
     "ConsumerData",
+    "CopiedAccount",
     "CopiedFilter",
     "CorrectionOffsets",
     "DataVersion",
@@ -157,6 +166,8 @@ __all__ = [
     "MappingInfo",
     "MappingItem",
     "OffsetTable",
+    "PolicyBody",
+    "PolicyEntryBody",
     "PopKey",
     "PopWindowState",
     "ProducerConnection",
@@ -196,5 +207,6 @@ __all__ = [
     "TopicList",
     "TopicStatsTable",
     "TopicTable",
+    "UserBody",
     "WindowState",
 ]
