@@ -14,7 +14,6 @@ from typing import Any
 from sprocket.base.config import Declared
 from sprocket.base.decoding import undecoded
 from sprocket.base.errors import ConfigError
-from sprocket.base.suggestions import shown
 
 
 def from_text(declared: Declared, text: str) -> Any:
@@ -37,7 +36,7 @@ def from_text(declared: Declared, text: str) -> Any:
     try:
         return _size(text) if declared.is_size else _READ[declared.type](text)
     except ValueError:
-        raise ConfigError(f"takes {declared.takes()}, not {shown(text)}") from None
+        raise ConfigError(f"takes {declared.takes()}, not {declared.shown(text)}") from None
 
 
 _SIZE = re.compile(r"(-?[\d_]+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)

@@ -12,6 +12,7 @@ from sprocket.broker.members.acting import ActingMaster
 from sprocket.broker.members.copied_tables import CopiedTables
 from sprocket.broker.members.followers import Followers
 from sprocket.broker.members.membership import MembershipRequests
+from sprocket.broker.members.proxied_clients import ProxiedClientRequests
 from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication
 from sprocket.broker.members.state_copy import StateCopy
@@ -127,6 +128,7 @@ class BrokerParts:
         self.delivery = self._delivery(store, levels, clock=clock)
         self.timed_delivery = self._timed_delivery(store, settings, clock=clock)
         self.membership = self._membership(settings, clock)
+        self.proxied = ProxiedClientRequests(self.membership, clock)
         self.pulls = self._pulls(store, settings, world.memory_bytes)
         self.state = self._state(store, clock=clock)
         self.timer_following = self._timer_following(settings)

@@ -157,6 +157,7 @@ class RequestTable:
         )  # fmt: skip
         return {
             **parts.membership.endpoints(),
+            **parts.proxied.endpoints(),
             **modes.endpoints(),
             **parts.followers.once_copied(
                 once_saved(modes.changes(), parts.files.request_modes, reports_failure=True)

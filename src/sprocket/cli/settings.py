@@ -51,7 +51,7 @@ def in_programs() -> list[type]:
 )
 def show(config: ConfigFile = None, given: Set = None, as_json: Json = False) -> None:
     """Prints every setting with its value and the origin of the value."""
-    from sprocket.base.config import settings_of
+    from sprocket.base.config import SECRET_MASK, settings_of
 
     loaded = loading.settings(loading.kinds(), file=config, given=given)
     rows = []
@@ -60,7 +60,7 @@ def show(config: ConfigFile = None, given: Set = None, as_json: Json = False) ->
         for each in settings_of(kind).values():
             value = getattr(values, each.name)
             if each.about.is_secret and value is not None:
-                value = "(secret)"
+                value = SECRET_MASK
             rows.append((each.key, value, loaded.origins[each.key]))
     if as_json:
         for key, value, origin in rows:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from sprocket.base.config import settings_of
+from sprocket.base.config import SECRET_MASK, Declared, settings_of
 from sprocket.base.config_files import ConfigFile, load
 from sprocket.base.errors import ConfigError, NoPermission, QueryNotFound, SystemFailure
 from sprocket.base.loaded_config import DEFAULT
@@ -128,13 +128,19 @@ class ConfigurationRequests:
     def _read_config(self, command: Command, peer: Peer) -> Reply:
         now = self._configuration.now
         lines = [
-            f"{(declared.rocketmq_names or [declared.key])[0]}={_plain(getattr(now, name))}\n"
+            f"{_first_name(declared)}={_plain(declared, getattr(now, name))}\n"
             for name, declared in settings_of(NameServerConfig).items()
         ]
         return Reply(body="".join(sorted(lines)).encode())
 
 
-def _plain(value: Any) -> str:
+def _first_name(declared: Declared) -> str:
+    return (declared.rocketmq_names or [declared.key])[0]
+
+
+def _plain(declared: Declared, value: Any) -> str:
+    if declared.about.is_secret and value is not None:
+        return SECRET_MASK
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else str(value)
