@@ -41,7 +41,7 @@ from sprocket.auth.policies import (
     PolicyKind,
     UserPolicies,
 )
-from sprocket.auth.resources import ResourceKind, ResourcePattern
+from sprocket.auth.resources import EVERYTHING, ResourceKind, ResourcePattern
 from sprocket.base.errors import ConfigError, UsageError
 from sprocket.protocol.bodies.accounts import UserBody
 
@@ -49,7 +49,6 @@ _TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 _BOTH = frozenset({Action.PUB, Action.SUB})
 #: What 4.x lets only an account with `admin` do with topics and groups.
 _OPERATE = frozenset({Action.CREATE, Action.DELETE})
-_EVERYTHING = ResourcePattern(None, "", True)
 #: What no entry says is refused anyway.
 _NOTHING = "nothing: what no policy allows is refused"
 
@@ -204,7 +203,7 @@ class _Account:
                 f"has at most {NETWORKS_MAX}"
             )
         where = () if networks == EVERYWHERE else networks
-        entry = PolicyEntry(_EVERYTHING, frozenset({Action.ALL}), Decision.ALLOW, where)
+        entry = PolicyEntry(EVERYTHING, frozenset({Action.ALL}), Decision.ALLOW, where)
         self.line(
             at,
             f"{entry}; each request is signed, also from there",

@@ -253,6 +253,21 @@ class Brokers:
             raise failure
         return GroupFacts(None)
 
+    async def ask_any(self, header: Header) -> Command:
+        """The reply of the first broker that answers; its code is 0.
+
+        Raises:
+            TransportError: none answers.
+            ReplyError: it refuses.
+        """
+        failure: SprocketError = TransportError("no broker is registered")
+        for address in await self._any_masters():
+            try:
+                return await self._asked(address, header)
+            except TransportError as error:
+                failure = error
+        raise failure
+
     async def _any_masters(self) -> list[str]:
         if self._masters:
             return list(self._masters.values())

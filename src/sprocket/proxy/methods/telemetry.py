@@ -22,8 +22,9 @@ from sprocket.proxy.http2.status import GrpcError, GrpcStatus
 from sprocket.proxy.messages import checks
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.messages.client_settings import CONSUMERS, answered_settings
-from sprocket.proxy.messages.statuses import CallRefused, status
+from sprocket.proxy.messages.statuses import CallRefused, status, status_of_error
 from sprocket.proxy.methods.answering import read
+from sprocket.proxy.methods.call_guard import CallGuard
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +47,9 @@ class TelemetryMethods:
         config: ProxyConfig,
         *,
         clock: Clock,
+        guard: CallGuard | None = None,
     ) -> None:
+        self._guard = guard
         self._brokers = brokers
         self._clients = clients
         self._presence = presence
@@ -80,12 +83,17 @@ class TelemetryMethods:
         try:
             id_in(call.metadata)
         except CallRefused as error:
-            made = pb.TelemetryCommand(status=status(error.code, str(error)))
-            call.send(made.SerializeToString())
+            self._refuse(call, error)
             return
         try:
             while (data := await self._next(call)) is not None:
                 command = read(pb.TelemetryCommand, data)
+                if self._guard is not None:
+                    try:
+                        await self._guard.admit(call, command)
+                    except SprocketError as error:
+                        self._refuse(call, error)
+                        return
                 kind = command.WhichOneof("command")
                 if kind == "settings":
                     client = await self._settings(call, command.settings, len(data))
@@ -96,6 +104,10 @@ class TelemetryMethods:
         finally:
             if client is not None and client.stream is call:
                 client.attach(None)
+
+    def _refuse(self, call: GrpcCall, error: SprocketError) -> None:
+        made = pb.TelemetryCommand(status=status_of_error(error))
+        call.send(made.SerializeToString())
 
     async def _settings(self, call: GrpcCall, given: pb.Settings, size: int) -> ServedClient:
         try:
