@@ -185,11 +185,18 @@ class Standalone:
     def _new_proxy(self, broker: Broker, tls: TlsConfig) -> Proxy:
         from sprocket.proxy.proxy import InnerBroker, Proxy
 
+        config, rules = self._proxy_config, self._broker_config
         return Proxy(
-            replace(self._proxy_config, nameservers=(self.nameserver_address,)),
+            replace(
+                config,
+                nameservers=(self.nameserver_address,),
+                authentication=config.authentication or rules.authentication,
+                authorization=config.authorization or rules.authorization,
+                inner_keys=config.inner_keys or rules.inner_keys,
+            ),
             clock=SystemClock(),
             entropy=SystemEntropy(),
-            inner=InnerBroker(broker.answer_first, broker.address),
+            inner=InnerBroker(broker.answer_first, broker.address, broker.accounts),
             tls=tls,
         )
 

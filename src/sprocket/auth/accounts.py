@@ -30,6 +30,10 @@ _TEXT_MAX = 255
 _SUBJECT = "User:"
 
 
+#: Converts the rows of a table: all at once, or each when it is needed.
+Rows = Callable[[Mapping[str, Any], Callable[[Any], Any]], Mapping[str, Any]]
+
+
 class UserKind(StrEnum):
     """What a user is. The values are RocketMQ's words."""
 
@@ -78,6 +82,15 @@ class User:
         _check_text("a password", body.password or "")
         user = cls(name, body.password or "")
         return user.changed(UserBody(user_type=body.user_type, user_status=body.user_status))
+
+    @classmethod
+    def first(cls, name: str, password: str) -> User:
+        """A super user of the settings.
+
+        Raises:
+            UsageError: the name or password is not valid.
+        """
+        return cls.of_body(name, UserBody(password=password, user_type=UserKind.SUPER))
 
     def changed(self, body: UserBody) -> User:
         """The user with what a request names; what it leaves out stays.
@@ -146,6 +159,10 @@ def entries_in(acl: AclBody) -> list[PolicyEntry]:
 
 def acl_body(name: str, policies: UserPolicies) -> AclBody:
     """A user's policies as RocketMQ writes them."""
+    return AclBody(subject=f"{_SUBJECT}{name}", policies=_policy_bodies(policies))
+
+
+def _policy_bodies(policies: UserPolicies) -> list[PolicyBody]:
     kinds = {kind: PolicyBody(policy_type=kind, entries=[]) for kind in PolicyKind}
     for entry in policies.entries:
         kinds[entry.kind].entries.append(
@@ -156,9 +173,19 @@ def acl_body(name: str, policies: UserPolicies) -> AclBody:
                 decision=Decision(entry.decision),
             )
         )
-    return AclBody(
-        subject=f"{_SUBJECT}{name}", policies=[each for each in kinds.values() if each.entries]
-    )
+    return [each for each in kinds.values() if each.entries]
+
+
+def _user_row(user: User) -> Any:
+    return msgspec.to_builtins(user.to_body(has_password=True))
+
+
+def _policy_row(policies: UserPolicies) -> Any:
+    return msgspec.to_builtins(AclBody(policies=_policy_bodies(policies)))
+
+
+def _rows_at_once(rows: Mapping[str, Any], convert: Callable[[Any], Any]) -> Mapping[str, Any]:
+    return {name: convert(row) for name, row in rows.items()}
 
 
 class AccountTable:
@@ -186,6 +213,11 @@ class AccountTable:
         if found is None:
             raise UsageError(f"there is no user {shown(name)}")
         return found
+
+    def is_super(self, name: str | None) -> bool:
+        """Whether there is a super user of this name who is enabled."""
+        user = self.users.get(name or "")
+        return user is not None and user.is_super and user.is_enabled
 
     def create(self, user: User) -> None:
         """Adds a user.
@@ -255,17 +287,21 @@ class AccountTable:
                 self.policies[name] = policies
         self._on_change(name)
 
-    def to_json(self) -> dict[str, Any]:
-        """The table as JSON for its file."""
+    def draft(self) -> AccountTable:
+        """A copy whose changes change nothing here."""
+        copy = AccountTable()
+        copy.users, copy.policies = dict(self.users), dict(self.policies)
+        return copy
+
+    def to_json(self, rows: Rows = _rows_at_once) -> dict[str, Any]:
+        """The table as JSON for its file.
+
+        Args:
+            rows: makes the rows of the JSON of those here, which never change.
+        """
         return {
-            "users": {
-                name: msgspec.to_builtins(user.to_body(has_password=True))
-                for name, user in self.users.items()
-            },
-            "policies": {
-                name: msgspec.to_builtins(acl_body(name, policies))
-                for name, policies in self.policies.items()
-            },
+            "users": rows(dict(self.users), _user_row),
+            "policies": rows(dict(self.policies), _policy_row),
         }
 
     def load(self, state: Mapping[str, Any]) -> None:

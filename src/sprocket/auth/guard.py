@@ -7,7 +7,7 @@ checked against some key too, so that the time of a refusal does not show which 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sprocket.auth.accounts import AccountTable, User
@@ -74,11 +74,27 @@ class Guard:
         try:
             user = self._authenticated(command)
             if rules.authorizes and not user.is_super and command.code not in rules.unjudged:
-                self._judge(command, user, rules.cluster, source)
+                needs = needs_of(command, rules.cluster)
+                if needs is None:
+                    raise NoPermission(f"only super users may make request {command.code}")
+                self._judge(user, needs, source)
         except NoPermission:
             self.refused += 1
             raise
         return user.name
+
+    def require(self, command: Command, needs: Iterable[Need], source: str) -> None:
+        """Checks rights of which the request itself does not say that it needs them.
+
+        Raises:
+            NoPermission: the user does not have one.
+        """
+        rules = self._rules()
+        if not rules.authorizes or command.code in rules.unjudged:
+            return
+        user = self._accounts.user(command.user or "")
+        if not user.is_super:
+            self._judge(user, needs, source)
 
     def _authenticated(self, command: Command) -> User:
         """The user who signed a request.
@@ -100,10 +116,7 @@ class Guard:
             raise NoPermission(f"User:{name} is disabled.")
         return user
 
-    def _judge(self, command: Command, user: User, cluster: str, source: str) -> None:
-        needs = needs_of(command, cluster)
-        if needs is None:
-            raise NoPermission(f"only super users may make request {command.code}")
+    def _judge(self, user: User, needs: Iterable[Need], source: str) -> None:
         policies = self._accounts.policies_of(user.name)
         for need in needs:
             verdict = policies.judge(need, source)

@@ -1,4 +1,4 @@
-"""The keys with which a server signs its own requests, as RocketMQ writes them in one setting. Pure.
+"""The keys with which a server signs its own requests, in the form of RocketMQ's setting. Pure.
 
 Source: `innerClientAuthenticationCredentials` of AuthConfig of RocketMQ 5.3.
 """

@@ -63,6 +63,11 @@ def needs_of(command: Command, cluster: str) -> list[Need] | None:
     return None if rule is None else list(rule.of(command, cluster))
 
 
+def topic_needs(name: str, actions: Actions) -> list[Need]:
+    """The rights to a topic, or to the group whose retry topic it is."""
+    return list(_topic(name, actions))
+
+
 def _topic(name: str, actions: Actions, group: str = "") -> Iterator[Need]:
     """Rights to a topic, or to the group whose retry topic it is.
 

@@ -20,6 +20,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+from sprocket.auth.accounts import AccountTable
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError, ServiceNotAvailable, UsageError
@@ -96,7 +97,9 @@ class Broker:
             limits=_limits(config),
             tls=self._tls,
         )
-        self._pool = Pool(entropy=entropy, tls=self._tls.outgoing_tls())
+        self._pool = Pool(
+            entropy=entropy, tls=self._tls.outgoing_tls(), signer=config.inner_signer()
+        )
         self._elector = elector or _elector(config, root, self._world, self._tls)
         #: What is open now; None while it changes.
         self._inside: OpenBroker | None = None
@@ -227,6 +230,11 @@ class Broker:
         """
         await asyncio.shield(self._failure)
 
+    def accounts(self) -> AccountTable | None:
+        """The users and their policies, for parts of the same process; None while it opens."""
+        inside = self._inside or self._last
+        return None if inside is None else inside.parts.tables.accounts
+
     # A client that sent to a new topic asks a name server for its route next. So replies to
     # requests that changed topics wait until the name servers know; all others go out at once.
     def answer_first(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:
@@ -275,6 +283,7 @@ def _elector(config: BrokerConfig, root: str, world: Ports, tls: TlsConfig) -> E
                 key=config.elector_key,
             ),
             tls=tls.outgoing_tls(),
+            signer=config.inner_signer(),
         )
     )
 

@@ -49,8 +49,8 @@ class SharedWait(NamedTuple):
 #: perhaps none. It raises a `SprocketError` only if it has changed nothing.
 RunEndpoint = Callable[[Sequence[Command], Peer], Sequence[EventualResponse] | SharedWait]
 RunEndpoints = Mapping[int, RunEndpoint]
-#: Raises an error if a request may not pass.
-Check = Callable[[Command, Peer], None]
+#: Returns who signed a request, or raises an error if it may not pass.
+Check = Callable[[Command, Peer], str]
 
 #: The pointer to the FAQ with which some of RocketMQ's remarks end.
 FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
@@ -108,7 +108,7 @@ class Dispatch:
         first = commands[0]
         if self._check is not None:
             try:
-                commands = _passing(commands, peer, self._check)
+                commands = self._passing(commands, peer, self._check)
             except Exception as error:  # as below
                 return [self._refusal(first, peer, error)]
         code = first.code
@@ -147,6 +147,29 @@ class Dispatch:
         if type(outcome) in _READY:
             return outcome
         return self._later(command, peer, outcome)  # type: ignore[arg-type]
+
+    # A run endpoint may take fewer requests than it gets, so each remembers that it was checked.
+    def _passing(self, commands: Sequence[Command], peer: Peer, check: Check) -> Sequence[Command]:
+        """The first request and those after it of its code that may pass, up to one that may not.
+
+        Only the first one, if each is answered alone: what it does may change who may pass.
+
+        Raises:
+            SprocketError: the first one may not.
+        """
+        code = commands[0].code
+        count = len(commands) if code in self._run_endpoints else 1
+        for number, command in enumerate(commands[:count]):
+            if command.code != code:
+                return commands[:number]
+            if command.user is None:
+                try:
+                    command.user = check(command, peer)
+                except SprocketError:
+                    if number:
+                        return commands[:number]
+                    raise
+        return commands[:count]
 
     def _share_wait(
         self, commands: Sequence[Command], peer: Peer, together: SharedWait
@@ -192,28 +215,6 @@ class Dispatch:
                 return Reply(header=header, code=code, remark=remark)
         logger.exception("request %d of %s failed", command.code, peer.address, exc_info=error)
         return Reply(header=header, code=ResponseCode.SYSTEM_ERROR, remark=_short(repr(error)))
-
-
-# A run endpoint may take fewer requests than it gets, so those that passed are marked: each is
-# checked once.
-def _passing(commands: Sequence[Command], peer: Peer, check: Check) -> Sequence[Command]:
-    """The first request and those after it of its code that may pass, up to one that may not.
-
-    Raises:
-        SprocketError: the first one may not.
-    """
-    for number, command in enumerate(commands):
-        if number and command.code != commands[0].code:
-            return commands[:number]
-        if not command.has_passed:
-            try:
-                check(command, peer)
-            except SprocketError:
-                if number:
-                    return commands[:number]
-                raise
-            command.has_passed = True
-    return commands
 
 
 def _alike(commands: Sequence[Command]) -> Iterable[Command]:

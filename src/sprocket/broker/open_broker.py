@@ -271,6 +271,8 @@ class OpenBroker:
         parts = self.parts
         for file in parts.files:
             file.load()
+        parts.rights.make_first_users()
+        await parts.files.accounts.written()
         parts.pop.opened()
         is_slave = parts.replication.is_slave
         stored = self.store.queues()

@@ -19,6 +19,7 @@ from functools import partial
 from sprocket.base.errors import DirectoryInUse, StoreError
 from sprocket.runtime.file_bytes import SystemFileBytes
 from sprocket.runtime.lock import FileLock
+from sprocket.runtime.replaced_files import replace_file, replace_secret_file, sync_directory
 from sprocket.runtime.residency import address_of, is_resident
 
 _PAGE = mmap.ALLOCATIONGRANULARITY
@@ -315,15 +316,11 @@ class SystemDisk:
         Writes a new file, syncs it, renames it, and syncs the folder. If `backup`, the previous
         version is kept as `path.bak`.
         """
-        draft = f"{path}.tmp"
-        with open(draft, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if backup and os.path.exists(path):
-            _keep_as(path, f"{path}.bak")
-        os.replace(draft, path)
-        sync_directory(os.path.dirname(path))
+        replace_file(path, content, backup=backup)
+
+    def replace_secret(self, path: str, content: bytes) -> None:
+        """As `replace`, without a backup: only the user of this process may read the file."""
+        replace_secret_file(path, content)
 
     def lengthen(self, path: str, size: int) -> None:
         """Gives a file this size; the bytes behind its present end are zero.
@@ -375,26 +372,3 @@ class SystemDisk:
         if lock is None:
             raise DirectoryInUse(f"{directory} is in use by another process (it holds {path})")
         return lock
-
-
-def _keep_as(path: str, backup: str) -> None:
-    """Keeps a copy of a file as `backup`. A hard link does it without the file ever missing."""
-    link = f"{backup}.tmp"
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(link)
-    try:
-        os.link(path, link)
-    except OSError:  # a file system without hard links
-        shutil.copyfile(path, link)
-    os.replace(link, backup)
-
-
-def sync_directory(path: str) -> None:
-    """Makes names in a folder durable. Windows has no such call, and needs none."""
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

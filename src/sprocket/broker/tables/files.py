@@ -13,6 +13,7 @@ from typing import Any
 
 from sprocket.base.ports import Disk
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.account_rows import AccountRows
 from sprocket.broker.tables.state import OffsetSaver, StateFile, StateTable
 from sprocket.broker.tables.tables import Tables
 from sprocket.store.store import Store
@@ -45,7 +46,9 @@ class StateFiles:
         self.filters = file("filterCode.json", tables.filters.uploads)
         orders = file("consumerOrderInfo.json", tables.pop_orders)
         self.request_modes = file("messageRequestMode.json", tables.request_modes)
-        self.accounts = file("accounts.json", tables.accounts)
+        self.accounts = StateFile(
+            disk, f"{root}/config/accounts.json", AccountRows(tables.accounts), is_secret=True
+        )
         self.timer_counts = file("timermetrics", tables.timer_counts)
         offsets = file("consumerOffset.json", tables.offsets)
         delays = file("delayOffset.json", tables.progress)

@@ -35,7 +35,7 @@ class KnownAccount(NamedTuple):
 class Accounts(Protocol):
     """Knows users."""
 
-    def account(self, name: str) -> KnownAccount | None | Awaitable[KnownAccount | None]:
+    def account(self, name: str) -> KnownAccount | Awaitable[KnownAccount | None] | None:
         """A user, at once if nobody need be asked; None if there is none.
 
         Raises:

@@ -11,14 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sprocket.auth.needs import PUB, ROUTE, SUB, Actions, group_needs, topic_needs
+from sprocket.auth.needs import PUB, ROUTE, SUB, Actions, topic_needs
 from sprocket.auth.policies import Need
+from sprocket.auth.resources import Resource, ResourceKind
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 
 
 def call_needs(request: Any) -> Iterator[Need]:
     """The rights that a request needs; each once."""
     yield from dict.fromkeys(_NEEDS[type(request)](request))
+
+
+def _group(name: str) -> Need:
+    return Need(Resource(ResourceKind.GROUP, name), SUB)
 
 
 def _sent(request: pb.SendMessageRequest) -> Iterator[Need]:
@@ -34,18 +39,18 @@ def _of_topic(actions: Actions) -> Callable[[Any], Iterator[Need]]:
 
 
 def _consumed(request: Any) -> Iterator[Need]:
-    yield from group_needs(request.group.name, SUB)
+    yield _group(request.group.name)
     yield from topic_needs(request.topic.name, SUB)
 
 
 def _received(request: pb.ReceiveMessageRequest) -> Iterator[Need]:
-    yield from group_needs(request.group.name, SUB)
+    yield _group(request.group.name)
     yield from topic_needs(request.message_queue.topic.name, SUB)
 
 
 def _member(request: Any) -> Iterator[Need]:
     if request.group.name:
-        yield from group_needs(request.group.name, SUB)
+        yield _group(request.group.name)
 
 
 def _telemetry(request: pb.TelemetryCommand) -> Iterator[Need]:
@@ -53,7 +58,7 @@ def _telemetry(request: pb.TelemetryCommand) -> Iterator[Need]:
     for topic in settings.publishing.topics:
         yield from topic_needs(topic.name, PUB)
     if settings.WhichOneof("pub_sub") == "subscription":
-        yield from group_needs(settings.subscription.group.name, SUB)
+        yield _group(settings.subscription.group.name)
         for entry in settings.subscription.subscriptions:
             yield from topic_needs(entry.topic.name, SUB)
 
