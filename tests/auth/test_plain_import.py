@@ -111,7 +111,7 @@ def test_the_first_of_several_accounts_of_a_name_counts() -> None:
     plan = planned(one % "first-key", one % "second-key")
     assert [(user.name, user.password) for user in plan.users] == [("same-name", "first-key")]
     assert [(each.file, each.becomes) for each in plan.lost] == [
-        ("1.yml", "nothing: it is there before")
+        ("1.yml", "nothing: the first account of this name counts")
     ]
 
 

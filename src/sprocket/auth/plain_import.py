@@ -49,6 +49,7 @@ _TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 _BOTH = frozenset({Action.PUB, Action.SUB})
 #: What 4.x lets only an account with `admin` do with topics and groups.
 _OPERATE = frozenset({Action.CREATE, Action.DELETE})
+_TRACE = f"Allow Pub on Topic:{_TRACE_TOPIC}"
 #: What no entry says is refused anyway.
 _NOTHING = "nothing: what no policy allows is refused"
 
@@ -102,7 +103,8 @@ def import_plan(files: Sequence[PlainFile]) -> ImportPlan:
             name = account.name.text
             made = _Account(file.name, account)
             if name in users:
-                made.line(account.name, "nothing: it is there before", is_lost=True)
+                text = "nothing: the first account of this name counts"
+                made.line(account.name, text, label="accessKey", is_lost=True)
             else:
                 try:
                     users[name] = made.user()
@@ -155,8 +157,10 @@ class _Account:
         kind = UserKind.SUPER if self._is_super else UserKind.NORMAL
         body = UserBody(password=account.secret_key, user_type=kind)
         user = User.of_body(account.name.text, body)
-        what = "a super user" if user.is_super else "a normal user"
-        self.line(account.name, f"{what}, whose password is the secretKey", label="accessKey")
+        what = "a super user, whose password is the secretKey"
+        if not user.is_super:
+            what = f"a normal user, whose password is the secretKey; {_TRACE}"
+        self.line(account.name, what, label="accessKey")
         return user
 
     def checked_entries(self) -> tuple[PolicyEntry, ...]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from sprocket.auth.inner_keys import KEYS_FORM, keys_fault, signer_with
 from sprocket.base.config import Conflict, setting
 from sprocket.broker.replica_config import ReplicaConfig
 from sprocket.protocol.signing import Signer
 
 _JSON_USER = '{"username":"admin","password":"…"}'
-_JSON_KEYS = '{"accessKey":"…","secretKey":"…"}'
 
 
 class FirstUser(msgspec.Struct):
@@ -22,24 +22,11 @@ class FirstUser(msgspec.Struct):
     password: str
 
 
-class _Keys(msgspec.Struct, rename="camel"):
-    access_key: str
-    secret_key: str
-
-
 def _user_form(value: str) -> str | None:
     try:
         msgspec.json.decode(value, type=FirstUser)
     except msgspec.MsgspecError:
         return f"is JSON such as {_JSON_USER}"
-    return None
-
-
-def _keys_form(value: str) -> str | None:
-    try:
-        msgspec.json.decode(value, type=_Keys)
-    except msgspec.MsgspecError:
-        return f"is JSON such as {_JSON_KEYS}"
     return None
 
 
@@ -72,9 +59,9 @@ class AccountConfig(ReplicaConfig):
     inner_keys: str | None = setting(
         None,
         "Keys with which the broker signs its own requests to other brokers and to name servers: "
-        f"{_JSON_KEYS}. They belong to a super user, which is made at the start if there is none.",
+        f"{KEYS_FORM}. They belong to a super user, which is made at the start if there is none.",
         rocketmq="innerClientAuthenticationCredentials",
-        form=_keys_form,
+        form=keys_fault,
         is_secret=True,
     )
     unsigned_codes: tuple[str, ...] = setting(
@@ -94,16 +81,12 @@ class AccountConfig(ReplicaConfig):
         """The super users that are made at the start."""
         if self.first_user:
             yield msgspec.json.decode(self.first_user, type=FirstUser)
-        if self.inner_keys:
-            keys = msgspec.json.decode(self.inner_keys, type=_Keys)
-            yield FirstUser(keys.access_key, keys.secret_key)
+        if (signer := self.inner_signer()) is not None:
+            yield FirstUser(signer.access_key, signer.secret_key)
 
     def inner_signer(self) -> Signer | None:
         """Signs the broker's own requests; None if it has no keys."""
-        if not self.inner_keys:
-            return None
-        keys = msgspec.json.decode(self.inner_keys, type=_Keys)
-        return Signer(keys.access_key, keys.secret_key)
+        return signer_with(self.inner_keys)
 
     def account_conflicts(self) -> Iterator[Conflict]:
         """What is wrong with these settings together."""

@@ -70,7 +70,7 @@ class InnerAccounts:
         """See `Accounts`."""
 
 
-class _Nobody(SprocketError):
+class UserUnknown(SprocketError):
     """There is no such user."""
 
 
@@ -87,7 +87,7 @@ class BrokerAccounts:
         self._brokers = brokers
         self._asked = 0
         self._known = FreshValues(
-            self._fetch, fresh_seconds=fresh_seconds, gone=(_Nobody,), values_max=users_max
+            self._fetch, fresh_seconds=fresh_seconds, gone=(UserUnknown,), values_max=users_max
         )
 
     def account(self, name: str) -> KnownAccount | Awaitable[KnownAccount | None]:
@@ -100,7 +100,7 @@ class BrokerAccounts:
         self._asked += 1
         try:
             return await self._known.of(name, self._brokers.deadline())
-        except _Nobody:
+        except UserUnknown:
             return None
         finally:
             self._asked -= 1
@@ -108,7 +108,7 @@ class BrokerAccounts:
     async def _fetch(self, name: str) -> KnownAccount:
         reply = await self._brokers.ask_any(UserOf(username=name))
         if not reply.body:
-            raise _Nobody(f"there is no user {name!r}")
+            raise UserUnknown(f"there is no user {name!r}")
         body = UserBody.decode(reply.body)
         if not body.password:
             raise CallRefused(
