@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sprocket.auth.first_users import FirstUser
 from sprocket.base.config import check
 from sprocket.base.errors import ConfigError
-from sprocket.broker.account_config import FirstUser
 from sprocket.broker.config import BrokerConfig
 from sprocket.protocol.signing import Signer
 

@@ -289,9 +289,9 @@ def start(disk: MemoryDisk | None = None, **settings: Any) -> None:
 
 
 def test_a_closed_broker_without_a_super_user_does_not_start() -> None:
-    with pytest.raises(ConfigError, match="there is no super user"):
+    with pytest.raises(ConfigError, match="no super user is enabled"):
         start(authentication=True)
-    with pytest.raises(ConfigError, match="the first user of the broker"):
+    with pytest.raises(ConfigError, match="a first user of the settings"):
         start(first_user='{"username":" ","password":"x"}')
 
 

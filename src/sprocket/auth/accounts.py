@@ -287,6 +287,10 @@ class AccountTable:
                 self.policies[name] = policies
         self._on_change(name)
 
+    def replace_by(self, other: AccountTable) -> None:
+        """Makes the table as another one. Nothing is reported."""
+        self.users, self.policies = other.users, other.policies
+
     def draft(self) -> AccountTable:
         """A copy whose changes change nothing here."""
         copy = AccountTable()

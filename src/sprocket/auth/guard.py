@@ -7,11 +7,11 @@ checked against some key too, so that the time of a refusal does not show which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from sprocket.auth.accounts import AccountTable, User
-from sprocket.auth.needs import needs_of
+from sprocket.auth.needs import RULES, Rule, needs_of
 from sprocket.auth.policies import Judgement, Need
 from sprocket.base.errors import NoPermission
 from sprocket.base.suggestions import shown
@@ -43,13 +43,20 @@ class Guard:
 
     Args:
         rules: returns what is checked now.
+        table: what each request needs.
 
     Attributes:
         refused: how many requests were refused.
     """
 
-    def __init__(self, accounts: AccountTable, rules: Callable[[], GuardRules]) -> None:
+    def __init__(
+        self,
+        accounts: AccountTable,
+        rules: Callable[[], GuardRules],
+        table: Mapping[int, Rule] = RULES,
+    ) -> None:
         self._accounts = accounts
+        self._table = table
         self._rules = rules
         self.refused = 0
 
@@ -74,7 +81,7 @@ class Guard:
         try:
             user = self._authenticated(command)
             if rules.authorizes and not user.is_super and command.code not in rules.unjudged:
-                needs = needs_of(command, rules.cluster)
+                needs = needs_of(command, rules.cluster, self._table)
                 if needs is None:
                     raise NoPermission(f"only super users may make request {command.code}")
                 self._judge(user, needs, source)

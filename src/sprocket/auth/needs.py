@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sprocket.auth.policies import Action, Need
 from sprocket.auth.resources import Resource, ResourceKind
-from sprocket.message.topic import group_of, is_retry_topic, retry_topic
+from sprocket.message.topic import TEMPLATE, group_of, is_retry_topic, retry_topic
 from sprocket.protocol.bodies import (
     AckBatchBody,
     AssignmentQuery,
@@ -53,13 +53,18 @@ class Rule(NamedTuple):
     of: Callable[[Command, str], Iterable[Need]]
 
 
-def needs_of(command: Command, cluster: str) -> list[Need] | None:
+def needs_of(
+    command: Command, cluster: str, rules: Mapping[int, Rule] | None = None
+) -> list[Need] | None:
     """The rights that a request needs; None if nobody but a super user may make it.
+
+    Args:
+        rules: those of a broker if this is None.
 
     Raises:
         SprocketError: the request cannot be read.
     """
-    rule = RULES.get(command.code)
+    rule = (RULES if rules is None else rules).get(command.code)
     return None if rule is None else list(rule.of(command, cluster))
 
 
@@ -222,7 +227,9 @@ _POSITIONS = _fields(topic="topic", actions=SUB_GET)
 _READ_CLUSTER, _CHANGE_CLUSTER = _cluster(GET), _cluster(UPDATE)
 
 R, OWN = RequestCode, OwnRequestCode
-#: The rules by request code. Codes of controllers are not served by anything here.
+#: The requests about users.
+ACCOUNTS = range(R.AUTH_CREATE_USER, R.AUTH_LIST_ACL + 1)
+#: The rules of a broker by request code. Codes of controllers are not served by anything here.
 RULES: Mapping[int, Rule] = {
     # Producers. A message for a retry topic is one that a consumer sends back.
     R.SEND_MESSAGE: Rule("topic: Pub; retry topic: group Sub", lambda c, n: _sent(c, "topic")),
@@ -336,6 +343,48 @@ RULES: Mapping[int, Rule] = {
     R.AUTH_DELETE_ACL: _CHANGE_CLUSTER,
     R.AUTH_GET_ACL: _READ_CLUSTER,
     R.AUTH_LIST_ACL: _READ_CLUSTER,
+}
+
+
+def _route(command: Command, cluster: str) -> Iterator[Need]:
+    name = command.fields.get("topic") or ""
+    if name != TEMPLATE:
+        yield from _topic(name, ROUTE)
+
+
+#: The rules of a name server. Brokers register as super users. RocketMQ's name server checks
+#: nothing.
+NAMESERVER_RULES: Mapping[int, Rule] = {
+    R.GET_ROUTEINFO_BY_TOPIC: Rule(f"topic: Pub or Sub or Get; {TEMPLATE}: none", _route),
+    **dict.fromkeys(
+        (
+            R.GET_BROKER_CLUSTER_INFO,
+            R.GET_ALL_TOPIC_LIST_FROM_NAMESERVER,
+            R.GET_TOPICS_BY_CLUSTER,
+            R.GET_SYSTEM_TOPIC_LIST_FROM_NS,
+            R.GET_UNIT_TOPIC_LIST,
+            R.GET_HAS_UNIT_SUB_TOPIC_LIST,
+            R.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
+            R.GET_BROKER_MEMBER_GROUP,
+            R.GET_KV_CONFIG,
+            R.GET_KVLIST_BY_NAMESPACE,
+            R.GET_NAMESRV_CONFIG,
+        ),
+        _READ_CLUSTER,
+    ),
+    **dict.fromkeys(
+        (
+            R.PUT_KV_CONFIG,
+            R.DELETE_KV_CONFIG,
+            R.WIPE_WRITE_PERM_OF_BROKER,
+            R.ADD_WRITE_PERM_OF_BROKER,
+            R.UPDATE_NAMESRV_CONFIG,
+        ),
+        _CHANGE_CLUSTER,
+    ),
+    R.DELETE_TOPIC_IN_NAMESRV: _fields(topic="topic", actions=DELETE),
+    R.REGISTER_TOPIC_IN_NAMESRV: _fields(topic="topic", actions=CREATE),
+    **{code: rule for code, rule in RULES.items() if code in ACCOUNTS},
 }
 
 

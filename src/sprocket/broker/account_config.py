@@ -5,29 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import msgspec
-
-from sprocket.auth.inner_keys import KEYS_FORM, keys_fault, signer_with
+from sprocket.auth.first_users import (
+    JSON_KEYS,
+    JSON_USER,
+    FirstUser,
+    first_users_in,
+    keys_form,
+    signer_in,
+    user_form,
+)
 from sprocket.base.config import Conflict, setting
 from sprocket.broker.replica_config import ReplicaConfig
 from sprocket.protocol.signing import Signer
-
-_JSON_USER = '{"username":"admin","password":"…"}'
-
-
-class FirstUser(msgspec.Struct):
-    """The JSON of `first_user`."""
-
-    username: str
-    password: str
-
-
-def _user_form(value: str) -> str | None:
-    try:
-        msgspec.json.decode(value, type=FirstUser)
-    except msgspec.MsgspecError:
-        return f"is JSON such as {_JSON_USER}"
-    return None
 
 
 def _codes_form(value: tuple[str, ...]) -> str | None:
@@ -51,17 +40,17 @@ class AccountConfig(ReplicaConfig):
     )
     first_user: str | None = setting(
         None,
-        f"A super user that is made at the start if there is none of its name: {_JSON_USER}.",
+        f"A super user that is made at the start if there is none of its name: {JSON_USER}.",
         rocketmq="initAuthenticationUser",
-        form=_user_form,
+        form=user_form,
         is_secret=True,
     )
     inner_keys: str | None = setting(
         None,
         "Keys with which the broker signs its own requests to other brokers and to name servers: "
-        f"{KEYS_FORM}. They belong to a super user, which is made at the start if there is none.",
+        f"{JSON_KEYS}. They belong to a super user, which is made at the start if there is none.",
         rocketmq="innerClientAuthenticationCredentials",
-        form=keys_fault,
+        form=keys_form,
         is_secret=True,
     )
     unsigned_codes: tuple[str, ...] = setting(
@@ -79,14 +68,11 @@ class AccountConfig(ReplicaConfig):
 
     def first_users(self) -> Iterator[FirstUser]:
         """The super users that are made at the start."""
-        if self.first_user:
-            yield msgspec.json.decode(self.first_user, type=FirstUser)
-        if (signer := self.inner_signer()) is not None:
-            yield FirstUser(signer.access_key, signer.secret_key)
+        return first_users_in(self.first_user, self.inner_keys)
 
     def inner_signer(self) -> Signer | None:
         """Signs the broker's own requests; None if it has no keys."""
-        return signer_with(self.inner_keys)
+        return signer_in(self.inner_keys)
 
     def account_conflicts(self) -> Iterator[Conflict]:
         """What is wrong with these settings together."""

@@ -160,6 +160,7 @@ class OpenBroker:
                 pool=self._pool,
                 entropy=self._world.entropy,
                 tls=self._tls,
+                may_copy=self._may_copy,
             )
         else:
             replication = self._grouped(self._seat, replicated=replicated, readable=readable)
@@ -257,8 +258,14 @@ class OpenBroker:
             seat=seat,
             epochs=epochs,
             tls=self._tls,
+            may_copy=self._may_copy,
         )
         return self.group
+
+    def _may_copy(self, host: str) -> bool:
+        if not self._settings.config.authentication:
+            return True
+        return hasattr(self, "parts") and self.parts.rights.may_copy(host)
 
     async def close(self) -> None:
         """Ends the tasks and closes the store, after `save`."""

@@ -9,10 +9,12 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
+from sprocket.auth.first_users import signer_in
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline, loop_ms
 from sprocket.base.errors import CorruptRecord, SprocketError
 from sprocket.base.ports import Disk
+from sprocket.nameserver.accounts import NameServerAccounts
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.configuration import Configuration
 from sprocket.nameserver.dispatch import NameServerDispatch
@@ -40,7 +42,7 @@ class NameServer:
 
     Args:
         config: its settings.
-        disk: stores the key-value settings, if the config names a file.
+        disk: stores the key-value settings and the users, if the config names files.
         tls: whether and how it speaks TLS.
     """
 
@@ -61,7 +63,8 @@ class NameServer:
             absent_are_deleted=self.config.topics_absent_are_deleted,
             on_smallest=self._notify_smallest,
         )
-        self._pool = Pool()
+        self._pool = Pool(signer=signer_in(self.config.inner_keys))
+        self._accounts = NameServerAccounts(self.config, self._disk)
         self._notices: set[asyncio.Task[None]] = set()
         self._settings = KeyValueSettings(entries_max=self.config.kv_entries_max)
         self._server = Server(
@@ -81,6 +84,7 @@ class NameServer:
             configuration=self._configuration,
             now_ms=loop_ms,
             save=self._save,
+            accounts=self._accounts,
         )
         #: Connections over which a broker has registered; their brokers go when they close.
         self._watched: set[Peer] = set()
@@ -96,12 +100,14 @@ class NameServer:
 
         Raises:
             UsageError: the address is in use, or not one of this machine.
-            CorruptRecord: the settings' file and its backup are damaged.
+            CorruptRecord: the settings' file and its backup are damaged, or that of the users.
+            ConfigError: users of the settings are not valid, or nobody could enter.
             OSError: the settings' file cannot be written. The check is made now, so that the error
                 does not come only when a setting changes.
         """
         self._load()
         self._check_writable()
+        self._accounts.load()
         await self._server.__aenter__()
         self._configuration.now = replace(self._configuration.now, port=self._server.port)
         self._scan_later()

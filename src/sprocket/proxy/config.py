@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sprocket.auth.inner_keys import KEYS_FORM, keys_fault
+from sprocket.auth.first_users import JSON_KEYS, keys_form
 from sprocket.base import setting_forms as forms
 from sprocket.base.config import Conflict, setting
 
@@ -209,9 +209,9 @@ class ProxyConfig:
     inner_keys: str | None = setting(
         None,
         f"Keys of a super user, with which it asks brokers for users and signs its requests: "
-        f"{KEYS_FORM}.",
+        f"{JSON_KEYS}.",
         rocketmq="innerClientAuthenticationCredentials",
-        form=keys_fault,
+        form=keys_form,
         is_secret=True,
     )
     user_refresh_seconds: int = setting(

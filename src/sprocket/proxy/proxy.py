@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from sprocket.auth.accounts import AccountTable
-from sprocket.auth.inner_keys import signer_with
+from sprocket.auth.first_users import signer_in
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError
@@ -154,7 +154,7 @@ class Proxy:
             entropy=self._entropy,
             limits=ConnectionLimits(calls_max=_CALLS_MAX),
             tls=self._tls.outgoing_tls(),
-            signer=signer_with(config.inner_keys),
+            signer=signer_in(config.inner_keys),
         )
         inner = None if self._inner is None else self._inner.address
         self._brokers = brokers = Brokers(

@@ -185,3 +185,36 @@ def test_a_slave_that_may_not_copy_says_so(what: str, caplog: pytest.LogCaptureF
             assert "check signature failed" in caplog.text
 
     play_group(test)
+
+
+def test_the_log_goes_to_hosts_that_have_shown_the_keys_of_a_super_user() -> None:
+    async def test(running: BrokerGroup, root: Asker, there: Asker) -> None:
+        await root.create("T")
+        await root.send("T", b"secret")
+        await running.equal()  # the slave has it
+        sender = running.master.server._parts.replication.sender
+        assert sender is not None
+
+        async def copied() -> bytes:
+            try:
+                reader, writer = await asyncio.open_connection(running.master.address, sender.port)
+            except ConnectionResetError:
+                return b""
+            writer.write(bytes(8))
+            try:
+                async with asyncio.timeout(1):
+                    return await reader.read()
+            except TimeoutError:
+                return b"more"
+            finally:
+                writer.close()
+
+        assert await copied() == b"more"  # `root` has asked from here
+        rights = running.master.server._parts.rights
+        rights._trusted.clear()
+        assert await copied() == b""
+        assert rights.may_copy("10.9.9.9") is False
+        await asyncio.sleep(2 * SOON)  # the slave asks for changes all the time
+        assert rights.may_copy(running.slaves[0].address)
+
+    play_group(test)

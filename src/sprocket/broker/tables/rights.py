@@ -6,20 +6,17 @@ that is becomes known when it is read, and its endpoint asks here then.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
-from sprocket.auth.accounts import AccountTable, User, UserKind
+from sprocket.auth.accounts import AccountTable
+from sprocket.auth.first_users import make_first_users
 from sprocket.auth.guard import Guard, GuardRules
 from sprocket.auth.needs import Actions, topic_needs
-from sprocket.base.errors import ConfigError, UsageError
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.settings import BrokerSettings
 from sprocket.protocol.command import Command
 from sprocket.remoting import address as addresses
 from sprocket.remoting.transport import Peer
-
-logger = logging.getLogger(__name__)
 
 
 class Rights:
@@ -55,7 +52,7 @@ class Rights:
         """Whether a broker at a host may have the log: a super user has asked something from there
         since the start, as a slave with the keys of `inner_keys` does. The stream of the log has no
         signatures of its own."""
-        return not self.is_on or host in self._trusted
+        return not self.is_on or addresses.bare(host) in self._trusted
 
     def may_have_users(self, command: Command) -> bool:
         """Whether a request may get users with their passwords: a super user has signed it."""
@@ -74,23 +71,9 @@ class Rights:
         """Makes the super users of the settings that do not exist.
 
         Raises:
-            ConfigError: one is not valid, or there is no super user, so that nobody could enter.
+            ConfigError: one is not valid, or nobody could enter.
         """
-        for first in self._config.first_users():
-            if (found := self._accounts.users.get(first.username)) is None:
-                try:
-                    self._accounts.create(User.first(first.username, first.password))
-                except UsageError as error:
-                    raise ConfigError(f"the first user of the broker: {error}") from error
-            elif found != User(found.name, first.password, UserKind.SUPER):
-                logger.warning(
-                    "the user %s is not as the settings make it: it stays as it is", found.name
-                )
-        if self.is_on and not any(map(self._accounts.is_super, self._accounts.users)):
-            raise ConfigError(
-                "broker.authentication (authenticationEnabled) is on, and there is no super user "
-                "that is enabled: broker.first_user (initAuthenticationUser) makes one"
-            )
+        make_first_users(self._accounts, self._config.first_users(), is_on=self.is_on)
 
 
 def _host(peer: Peer) -> str:
