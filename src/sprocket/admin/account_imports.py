@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from sprocket.admin import acls, users
+from sprocket.admin.account_servers import account_servers
 from sprocket.admin.caller import Caller
 from sprocket.auth.accounts import User
 from sprocket.auth.plain_import import ImportPlan
@@ -34,7 +35,7 @@ async def carry_out(
     cluster: str | None = None,
     broker: str | None = None,
 ) -> dict[str, dict[str, ImportOutcome]]:
-    """Makes the users of a plan, with their policies, on all masters, those of a cluster, or one.
+    """Makes the users of a plan, with their policies, on all servers, those of a cluster, or one.
 
     Args:
         replaces: whether a user who is there otherwise becomes as the plan says.
@@ -47,7 +48,7 @@ async def carry_out(
         BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused; users before
             that are made there.
     """
-    masters = await caller.masters(cluster=cluster, broker=broker)
+    servers = await account_servers(caller, cluster=cluster, broker=broker)
 
     async def made(_: str, address: str) -> dict[str, ImportOutcome]:
         return {
@@ -57,7 +58,7 @@ async def carry_out(
             for user in plan.users
         }
 
-    return await caller.at_each(masters, made)
+    return await caller.at_each(servers, made)
 
 
 async def _make(

@@ -13,6 +13,7 @@ from dataclasses import replace
 import msgspec
 
 from sprocket.admin import users
+from sprocket.admin.account_servers import account_servers
 from sprocket.admin.caller import Caller
 from sprocket.admin.users import UserNotFound
 from sprocket.auth.accounts import acl_body, entries_in
@@ -38,9 +39,9 @@ async def all_policies(
         UsageError: there is no such broker.
         BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
     """
-    masters = await caller.masters(cluster=cluster, broker=broker)
+    servers = await account_servers(caller, cluster=cluster, broker=broker)
     found = {}
-    for name, reply in (await caller.ask_each(masters, Acls())).items():
+    for name, reply in (await caller.ask_each(servers, Acls())).items():
         try:
             bodies = msgspec.json.decode(reply.body or b"[]", type=list[AclBody])
         except msgspec.MsgspecError as error:
@@ -187,12 +188,12 @@ async def revoke(
 async def _having(
     caller: Caller, name: str, *, cluster: str | None, broker: str | None
 ) -> dict[str, str]:
-    """The masters that have a user."""
-    masters = await caller.masters(cluster=cluster, broker=broker)
-    found = await users.at_each(caller, masters, name)
+    """The brokers that have a user."""
+    servers = await account_servers(caller, cluster=cluster, broker=broker)
+    found = await users.at_each(caller, servers, name)
     if not found:
         raise UserNotFound(f"no broker has a user {name}")
-    return {each: masters[each] for each in found}
+    return {each: servers[each] for each in found}
 
 
 def _entry_of(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from sprocket.admin import acls, users
+from sprocket.admin.account_servers import account_servers
 from sprocket.admin.caller import Caller
 from sprocket.admin.users import UserNotFound
 from sprocket.auth.accounts import User
@@ -57,8 +58,8 @@ async def judge(
         UsageError: there is no such broker.
         BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
     """
-    masters = await caller.masters(cluster=cluster, broker=broker)
-    found = await users.at_each(caller, masters, name)
+    servers = await account_servers(caller, cluster=cluster, broker=broker)
+    found = await users.at_each(caller, servers, name)
     if not found:
         raise UserNotFound(f"no broker has a user {name}")
 
@@ -68,7 +69,7 @@ async def judge(
         policies = await acls.policies_at(caller, address, name)
         return judged_by(found[each], policies, Need(resource, (action,)), source)
 
-    return await caller.at_each(masters, judged)
+    return await caller.at_each(servers, judged)
 
 
 def judged_by(body: UserBody, policies: UserPolicies, need: Need, source: str) -> PermissionTest:

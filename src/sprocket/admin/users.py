@@ -1,7 +1,8 @@
 """Users of brokers that check signatures: list, create, change, delete.
 
-Each broker keeps users of its own, and its slaves copy them, so a change goes to all masters. A
-slave of RocketMQ's copies no users. Source: the `…User…` subcommands of RocketMQ 5.3.
+Each broker keeps users of its own, and its slaves copy them. So does each closed name server, which
+counts as a broker in what follows (`account_servers`). A slave of RocketMQ's copies no users.
+Source: the `…User…` subcommands of RocketMQ 5.3.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from sprocket.admin.account_servers import account_servers
 from sprocket.admin.caller import Caller
 from sprocket.auth.accounts import User
 from sprocket.base.errors import RemoteProtocolError, SprocketError, UsageError
@@ -24,14 +26,14 @@ class UserNotFound(SprocketError):
 async def everybody(
     caller: Caller, *, cluster: str | None = None, broker: str | None = None
 ) -> dict[str, list[UserBody]]:
-    """The users of each master, by broker name. Whether passwords are among it, the brokers decide.
+    """The users of each broker, by its name. Whether passwords are among it, the brokers decide.
 
     Raises:
         UsageError: there is no such broker.
         BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
     """
-    masters = await caller.masters(cluster=cluster, broker=broker)
-    replies = await caller.ask_each(masters, Users())
+    servers = await account_servers(caller, cluster=cluster, broker=broker)
+    replies = await caller.ask_each(servers, Users())
     found = {}
     for name, reply in replies.items():
         try:
@@ -62,16 +64,16 @@ async def user(
         UsageError: there is no such broker.
         BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
     """
-    masters = await caller.masters(cluster=cluster, broker=broker)
-    found = await at_each(caller, masters, name)
+    servers = await account_servers(caller, cluster=cluster, broker=broker)
+    found = await at_each(caller, servers, name)
     if not found:
         raise UserNotFound(f"no broker has a user {name}")
     return found
 
 
-async def at_each(caller: Caller, masters: Mapping[str, str], name: str) -> dict[str, UserBody]:
+async def at_each(caller: Caller, servers: Mapping[str, str], name: str) -> dict[str, UserBody]:
     """A user as those of these brokers that have it know it."""
-    replies = await caller.ask_each(masters, UserOf(username=name))
+    replies = await caller.ask_each(servers, UserOf(username=name))
     return {broker: UserBody.decode(reply.body) for broker, reply in replies.items() if reply.body}
 
 
@@ -85,7 +87,7 @@ async def create(
     cluster: str | None = None,
     broker: str | None = None,
 ) -> list[str]:
-    """Creates a user on all masters, those of a cluster, or one.
+    """Creates a user on all servers, those of a cluster, or one.
 
     Args:
         kind: `Super` or `Normal`, which is the usual one.
@@ -101,8 +103,8 @@ async def create(
     """
     body = UserBody(username=name, password=password, user_type=kind, user_status=status)
     made = User.of_body(name, body).to_body(has_password=True)
-    masters = await caller.masters(cluster=cluster, broker=broker)
-    return list(await caller.ask_each(masters, CreateUser(username=name), body=made.encode()))
+    servers = await account_servers(caller, cluster=cluster, broker=broker)
+    return list(await caller.ask_each(servers, CreateUser(username=name), body=made.encode()))
 
 
 async def update(
@@ -135,18 +137,18 @@ async def update(
         user_type=known.user_type if kind else None,
         user_status=known.user_status if status else None,
     )
-    masters = await caller.masters(cluster=cluster, broker=broker)
-    found = await at_each(caller, masters, name)
+    servers = await account_servers(caller, cluster=cluster, broker=broker)
+    found = await at_each(caller, servers, name)
     if not found:
         raise UserNotFound(f"no broker has a user {name}: create it first")
-    having = {each: masters[each] for each in found}
+    having = {each: servers[each] for each in found}
     return list(await caller.ask_each(having, UpdateUser(username=name), body=body.encode()))
 
 
 async def delete(
     caller: Caller, name: str, *, cluster: str | None = None, broker: str | None = None
 ) -> list[str]:
-    """Deletes a user and its policies on all masters, those of a cluster, or one.
+    """Deletes a user and its policies on all servers, those of a cluster, or one.
 
     Returns:
         Names of the brokers that had it. Where it was not there, it is no error.
@@ -155,7 +157,7 @@ async def delete(
         UsageError: there is no such broker.
         BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
     """
-    masters = await caller.masters(cluster=cluster, broker=broker)
-    found = await at_each(caller, masters, name)
-    having = {each: masters[each] for each in found}
+    servers = await account_servers(caller, cluster=cluster, broker=broker)
+    found = await at_each(caller, servers, name)
+    having = {each: servers[each] for each in found}
     return list(await caller.ask_each(having, DeleteUser(username=name)))
