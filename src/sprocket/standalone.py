@@ -201,9 +201,12 @@ class Standalone:
         )
 
     def _nameserver_settings(self, store: str) -> NameServerConfig:
-        if self._nameserver_config.kv_path is not None:
-            return self._nameserver_config
-        return replace(self._nameserver_config, kv_path=f"{store}/nameserver/kvConfig.json")
+        config, folder = self._nameserver_config, f"{store}/nameserver"
+        return replace(
+            config,
+            kv_path=config.kv_path or f"{folder}/kvConfig.json",
+            accounts_path=config.accounts_path or f"{folder}/accounts.json",
+        )
 
     def _broker_settings(self, nameserver: str) -> BrokerConfig:
         """The broker's settings, with the node's name server added to its name servers."""

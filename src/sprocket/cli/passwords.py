@@ -6,6 +6,7 @@ shell writes them into its history.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -49,6 +50,26 @@ def password_from(file: Path | None, question: str) -> str:
             f"{VARIABLE}"
         )
     return str(typer.prompt(question, hide_input=True, confirmation_prompt=True))
+
+
+def closing_settings(user: str | None) -> dict[str, object]:
+    """The settings that `--user NAME:PASSWORD-FILE` makes: a closed broker and its first user.
+
+    Raises:
+        UsageError: it has another form, or the file has no password.
+        OSError: the file cannot be read.
+    """
+    if user is None:
+        return {}
+    name, _, file = user.partition(":")
+    if not name or not file:
+        raise UsageError(f"--user takes NAME:PASSWORD-FILE, not {user!r}")
+    first = {"username": name, "password": _first_line(Path(file))}
+    return {
+        "broker.authentication": True,
+        "broker.authorization": True,
+        "broker.first_user": json.dumps(first),
+    }
 
 
 def _first_line(file: Path) -> str:
