@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sprocket.base.errors import UsageError
+from sprocket.cli.passwords import closing_settings
 from tests.cli.parts import sprocket
 
 NOBODY = ("--nameserver", "127.0.0.1:1")
@@ -42,3 +44,15 @@ def test_what_is_no_line_of_text_is_refused(tmp_path: Path, content: bytes) -> N
     assert str(file) in told
     assert "line" in told
     assert "cannot be reached" not in told
+
+
+def test_the_first_user_of_a_node_has_its_password_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text('a "secret" key\n')
+    made = closing_settings(f"root:{file}")
+    assert made.pop("broker.first_user") == '{"username": "root", "password": "a \\"secret\\" key"}'
+    assert made == {"broker.authentication": True, "broker.authorization": True}
+    assert closing_settings(None) == {}
+    for text in ("root", f":{file}", "root:"):
+        with pytest.raises(UsageError, match="NAME:PASSWORD-FILE"):
+            closing_settings(text)
