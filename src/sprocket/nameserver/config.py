@@ -108,7 +108,9 @@ class NameServerConfig:
         is_secret=True,
     )
     cluster: str = setting(
-        "DefaultCluster", "The cluster to which users need rights for what concerns all topics."
+        "DefaultCluster",
+        "The cluster to which users need rights for what concerns all topics.",
+        form=forms.name,
     )
     topics_max: int = setting(200_000, "Topics at most.", minimum=1)
     brokers_max: int = setting(10_000, "Broker processes at most.", minimum=1)
