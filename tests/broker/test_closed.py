@@ -78,7 +78,11 @@ BODIES: dict[int, bytes] = {
     ),
 }
 #: Requests of brokers alone: nobody but a super user may make them.
-NOBODYS = {OwnRequestCode.STATE_CHANGES, OwnRequestCode.HELD_LEASES}
+NOBODYS = {
+    OwnRequestCode.STATE_CHANGES,
+    OwnRequestCode.HELD_LEASES,
+    OwnRequestCode.PROXIED_CLIENTS,
+}
 
 
 @dataclass

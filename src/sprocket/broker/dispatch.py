@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from sprocket.audit.trail import AuditTrail
 from sprocket.base.errors import (
     ClosedError,
     DiskFull,
@@ -76,6 +77,7 @@ class Dispatch:
         refusals: headers of error replies, by request code.
         run_endpoints: faster endpoints for requests that arrive together, by request code.
         check: raises an error for a request that may not pass; None lets all pass.
+        trail: records requests that change something; None records none.
 
     Attributes:
         counts: requests since the start, by code; unknown codes are counted under -1.
@@ -89,11 +91,16 @@ class Dispatch:
         refusals: Mapping[int, Header],
         run_endpoints: RunEndpoints | None = None,
         check: Check | None = None,
+        trail: AuditTrail | None = None,
     ) -> None:
         self._endpoints = dict(endpoints)
+        for code in endpoints if trail is not None else ():
+            if trail is not None and trail.is_recorded(code):
+                self._endpoints[code] = self._recorded(endpoints[code], trail)
         self._refusals = dict(refusals)
         self._run_endpoints = dict(run_endpoints or {})
         self._check = check
+        self._trail = trail
         self.counts = dict.fromkeys([*endpoints, -1], 0)
         self.failures = dict.fromkeys([*endpoints, -1], 0)
 
@@ -110,7 +117,7 @@ class Dispatch:
             try:
                 commands = self._passing(commands, peer, self._check)
             except Exception as error:  # as below
-                return [self._refusal(first, peer, error)]
+                return [self._stopped(first, peer, self._refusal(first, peer, error))]
         code = first.code
         run = self._run_endpoints.get(code)
         if run is None:
@@ -170,6 +177,27 @@ class Dispatch:
                         return commands[:number]
                     raise
         return commands[:count]
+
+    def _stopped(self, command: Command, peer: Peer, reply: Reply) -> Reply:
+        """The refusal of a request that may not pass, which is recorded as if it had."""
+        if self._trail is not None and self._trail.is_recorded(command.code):
+            self._trail.followed(command, peer, reply)
+        return reply
+
+    def _recorded(self, endpoint: Endpoint, trail: AuditTrail) -> Endpoint:
+        """The endpoint, whose requests are recorded with their response codes."""
+
+        def answer(command: Command, peer: Peer) -> EventualResponse:
+            outcome: EventualResponse
+            try:
+                outcome = endpoint(command, peer)
+            except Exception as error:  # as above
+                outcome = self._refusal(command, peer, error)
+            if type(outcome) not in _READY:
+                outcome = self._later(command, peer, outcome)  # type: ignore[arg-type]
+            return trail.followed(command, peer, outcome)
+
+        return answer
 
     def _share_wait(
         self, commands: Sequence[Command], peer: Peer, together: SharedWait

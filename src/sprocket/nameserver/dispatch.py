@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sprocket.audit.trail import AuditTrail
 from sprocket.base.errors import RemoteProtocolError, ReplyError, SystemFailure, UsageError
 from sprocket.nameserver.accounts import NameServerAccounts
 from sprocket.nameserver.brokers import BrokerRequests
@@ -29,6 +30,7 @@ class NameServerDispatch:
         save: writes the key-value settings to the disk; raises OSError if that fails.
         accounts: the users, by whom each request is checked; None for an open name server without
             any.
+        trail: records requests that change something; None records none.
     """
 
     def __init__(
@@ -40,7 +42,9 @@ class NameServerDispatch:
         now_ms: Callable[[], int],
         save: Callable[[], None],
         accounts: NameServerAccounts | None = None,
+        trail: AuditTrail | None = None,
     ) -> None:
+        self._trail = trail
         brokers = BrokerRequests(routes, settings, configuration=configuration, now_ms=now_ms)
         topics = RouteRequests(routes, settings, configuration=configuration)
         own = ConfigurationRequests(settings, configuration, save=save)
@@ -57,6 +61,12 @@ class NameServerDispatch:
 
     def __call__(self, command: Command, peer: Peer) -> Reply:
         """The reply to a request; errors become their response codes."""
+        reply = self._reply(command, peer)
+        if self._trail is not None and self._trail.is_recorded(command.code):
+            self._trail.followed(command, peer, reply)
+        return reply
+
+    def _reply(self, command: Command, peer: Peer) -> Reply:
         answer = self._table.get(command.code)
         try:
             if self._check is not None:

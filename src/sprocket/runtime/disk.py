@@ -17,9 +17,11 @@ from collections.abc import Callable
 from functools import partial
 
 from sprocket.base.errors import DirectoryInUse, StoreError
+from sprocket.base.ports import Rotation
 from sprocket.runtime.file_bytes import SystemFileBytes
+from sprocket.runtime.file_writes import append_lines, sync_directory
 from sprocket.runtime.lock import FileLock
-from sprocket.runtime.replaced_files import replace_file, replace_secret_file, sync_directory
+from sprocket.runtime.replaced_files import replace_file, replace_secret_file
 from sprocket.runtime.residency import address_of, is_resident
 
 _PAGE = mmap.ALLOCATIONGRANULARITY
@@ -334,6 +336,17 @@ class SystemDisk:
         """As `replace`, in a thread."""
         work = asyncio.get_running_loop().run_in_executor(
             None, partial(self.replace, path, content, backup=backup)
+        )
+        await asyncio.shield(work)
+
+    async def append_in_background(self, path: str, content: bytes, rotation: Rotation) -> None:
+        """Writes lines to the end of a file and syncs it, in a thread.
+
+        Raises:
+            OSError: the disk failed or is full; then nothing of them is in the file.
+        """
+        work = asyncio.get_running_loop().run_in_executor(
+            None, append_lines, path, content, rotation
         )
         await asyncio.shield(work)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import sys
 from typing import BinaryIO
+
+from sprocket.runtime.file_writes import keep_as, sync_directory
 
 
 def replace_file(path: str, content: bytes, *, backup: bool) -> None:
@@ -22,7 +22,7 @@ def replace_file(path: str, content: bytes, *, backup: bool) -> None:
     with open(draft, "wb") as file:
         _write_out(file, content)
     if backup and os.path.exists(path):
-        _keep_as(path, f"{path}.bak")
+        keep_as(path, f"{path}.bak")
     _rename(draft, path)
 
 
@@ -49,26 +49,3 @@ def _write_out(file: BinaryIO, content: bytes) -> None:
     file.write(content)
     file.flush()
     os.fsync(file.fileno())
-
-
-def _keep_as(path: str, backup: str) -> None:
-    """Keeps a copy of a file as `backup`. A hard link does it without the file ever missing."""
-    link = f"{backup}.tmp"
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(link)
-    try:
-        os.link(path, link)
-    except OSError:  # a file system without hard links
-        shutil.copyfile(path, link)
-    os.replace(link, backup)
-
-
-def sync_directory(path: str) -> None:
-    """Makes names in a folder durable. Windows has no such call, and needs none."""
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
