@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sprocket.auth.plain_addresses import joined, white_networks
@@ -80,7 +80,7 @@ class PlainAccount:
     """
 
     name: LineText
-    secret_key: str
+    secret_key: str = field(repr=False)
     is_admin: bool
     white: tuple[LineText, tuple[str, ...]] | None
     default_topic: PlainPermission | None

@@ -20,9 +20,9 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-from sprocket.auth.accounts import AccountTable
 from sprocket.audit.audit_log import audit_log
 from sprocket.audit.config import AuditConfig
+from sprocket.auth.accounts import AccountTable
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError, ServiceNotAvailable, UsageError
