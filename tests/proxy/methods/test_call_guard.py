@@ -16,6 +16,7 @@ from sprocket.admin.caller import Caller
 from sprocket.auth.policies import PolicyEntry
 from sprocket.broker.config import BrokerConfig
 from sprocket.proxy.config import ProxyConfig
+from sprocket.proxy.http2.status import GrpcError
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from tests.broker.accounts import INNER, ROOT_USER
 from tests.proxy.world import (
@@ -197,5 +198,62 @@ def test_a_receive_that_waits_was_let_in_once(inner: bool) -> None:
         await asyncio.sleep(1)
         await signed(world, "root").send(message(b"one"))
         assert (await waiting).bodies == [b"one"]
+
+    play_closed(test, inner=inner)
+
+
+def test_a_client_id_belongs_to_the_user_who_made_it_known(inner: bool) -> None:
+    async def test(world: World, caller: Caller) -> None:
+        for name in ("ann", "eve"):
+            entry = PolicyEntry.of("*", ["All"], "Allow")
+            await acls.grant(caller, name, entry)
+        ann, eve = signed(world, "ann"), signed(world, "eve")
+        eve.metadata["x-mq-client-id"] = ann.metadata["x-mq-client-id"]
+        await ann.connect(consumer_settings())
+        end = pb.NotifyClientTerminationRequest(group=pb.Resource(name=GROUP))
+        for request in (pb.HeartbeatRequest(group=pb.Resource(name=GROUP)), end):
+            name = type(request).__name__.removesuffix("Request")
+            assert (await eve.ask(name, request)).status.code == pb.UNAUTHORIZED
+        with pytest.raises(GrpcError, match="another user"):
+            await eve.connect(consumer_settings())
+        assert (await ann.ask("NotifyClientTermination", end)).status.code == pb.OK
+
+    play_closed(test, inner=inner)
+
+
+def test_a_handle_or_id_that_was_made_up_reaches_no_message_of_another_topic(inner: bool) -> None:
+    async def test(world: World, caller: Caller) -> None:
+        await world.make_topic("secret")
+        await world.make_topic("secret-half", kind="TRANSACTION")
+        await world.make_group()
+        await allow(caller, f"Sub Group:{GROUP}", f"Pub,Sub Topic:{TOPIC}")
+        root, ann = signed(world, "root"), signed(world, "ann")
+        half = message(topic="secret-half", message_type=pb.TRANSACTION)
+        (sent,) = (await root.send(half)).entries
+        for client, topic, code in (
+            (ann, TOPIC, pb.INTERNAL_SERVER_ERROR),
+            (root, "secret-half", pb.OK),
+        ):
+            end = pb.EndTransactionRequest(
+                topic=pb.Resource(name=topic), transaction_id=sent.transaction_id,
+                message_id=sent.message_id, resolution=pb.COMMIT,
+            )  # fmt: skip
+            reply = await client.ask("EndTransaction", end)
+            assert reply.status.code == code
+        await root.send(message(b"for nobody else", topic="secret"))
+        await root.receive(topic="secret", hold=5)
+        await root.send(message(b"a secret", topic="secret"))
+        (handle,) = (await root.receive(topic="secret")).handles
+        for client, topic, code in (
+            (ann, TOPIC, pb.INTERNAL_SERVER_ERROR),
+            (root, "secret", pb.OK),
+        ):
+            forward = pb.ForwardMessageToDeadLetterQueueRequest(
+                group=pb.Resource(name=GROUP), topic=pb.Resource(name=topic),
+                receipt_handle=handle, message_id="m",
+            )  # fmt: skip
+            reply = await client.ask("ForwardMessageToDeadLetterQueue", forward)
+            assert reply.status.code == code
+            assert ("of another topic" in reply.status.message) is (client is ann)
 
     play_closed(test, inner=inner)
