@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sprocket.auth.needs import NAMESERVER_RULES
+from sprocket.auth.nameserver_needs import NAMESERVER_RULES
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError, CorruptRecord
 from sprocket.broker.config import BrokerConfig

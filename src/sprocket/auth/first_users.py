@@ -24,10 +24,16 @@ class FirstUser(msgspec.Struct):
     username: str
     password: str
 
+    def __repr__(self) -> str:
+        return f"FirstUser({self.username!r})"
+
 
 class _Keys(msgspec.Struct, rename="camel"):
     access_key: str
     secret_key: str
+
+    def __repr__(self) -> str:
+        return f"_Keys({self.access_key!r})"
 
 
 def user_form(value: str) -> str | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sprocket.auth.policies import Action, Need
 from sprocket.auth.resources import Resource, ResourceKind
-from sprocket.message.topic import TEMPLATE, group_of, is_retry_topic, retry_topic
+from sprocket.message.topic import group_of, is_retry_topic, retry_topic
 from sprocket.protocol.bodies import (
     AckBatchBody,
     AssignmentQuery,
@@ -111,7 +111,7 @@ def _text(actions: Actions) -> str:
     return " or ".join(actions)
 
 
-def _fields(
+def fields_rule(
     *,
     topic: str = "",
     group: str = "",
@@ -219,16 +219,14 @@ def _clone(command: Command, cluster: str) -> Iterator[Need]:
     yield from _topic(fields.get("topic") or "", (Action.GET, Action.UPDATE))
 
 
-_SEND = _fields(topic="topic", actions=PUB)
-_SHORT_SEND = _fields(topic="b", actions=PUB)
+_SEND = fields_rule(topic="topic", actions=PUB)
+_SHORT_SEND = fields_rule(topic="b", actions=PUB)
 _HANDLE = Rule("topic: Sub; group: Sub", _handle)
-_PULL = _fields(topic="topic", group="consumerGroup", actions=SUB)
-_POSITIONS = _fields(topic="topic", actions=SUB_GET)
-_READ_CLUSTER, _CHANGE_CLUSTER = _cluster(GET), _cluster(UPDATE)
+_PULL = fields_rule(topic="topic", group="consumerGroup", actions=SUB)
+_POSITIONS = fields_rule(topic="topic", actions=SUB_GET)
+READ_CLUSTER, CHANGE_CLUSTER = _cluster(GET), _cluster(UPDATE)
 
 R, OWN = RequestCode, OwnRequestCode
-#: The requests about users.
-ACCOUNTS = range(R.AUTH_CREATE_USER, R.AUTH_LIST_ACL + 1)
 #: The rules of a broker by request code. Codes of controllers are not served by anything here.
 RULES: Mapping[int, Rule] = {
     # Producers. A message for a retry topic is one that a consumer sends back.
@@ -237,9 +235,9 @@ RULES: Mapping[int, Rule] = {
     R.SEND_BATCH_MESSAGE: Rule("topic: Pub; retry topic: group Sub", lambda c, n: _sent(c, "b")),
     R.SEND_REPLY_MESSAGE: _SEND,
     R.SEND_REPLY_MESSAGE_V2: _SHORT_SEND,
-    R.END_TRANSACTION: _fields(topic="topic", actions=PUB, may_lack=True),
+    R.END_TRANSACTION: fields_rule(topic="topic", actions=PUB, may_lack=True),
     R.RECALL_MESSAGE: _SEND,
-    R.CONSUMER_SEND_MSG_BACK: _fields(group="group", actions=SUB),
+    R.CONSUMER_SEND_MSG_BACK: fields_rule(group="group", actions=SUB),
     # Consumers.
     R.PULL_MESSAGE: _PULL,
     R.LITE_PULL_MESSAGE: _PULL,
@@ -247,144 +245,109 @@ RULES: Mapping[int, Rule] = {
     R.PEEK_MESSAGE: _PULL,
     R.ACK_MESSAGE: _HANDLE,
     R.CHANGE_MESSAGE_INVISIBLETIME: _HANDLE,
-    R.POP_ROLLBACK: _CHANGE_CLUSTER,
+    R.POP_ROLLBACK: CHANGE_CLUSTER,
     R.NOTIFICATION: _PULL,
     R.BATCH_ACK_MESSAGE: Rule("topic: Sub; group: Sub (each)", _acks),
-    R.POLLING_INFO: _fields(topic="topic", group="consumerGroup", actions=SUB_GET),
+    R.POP_LITE_MESSAGE: _PULL,
+    R.GET_BROKER_LITE_INFO: READ_CLUSTER,
+    R.GET_PARENT_TOPIC_INFO: fields_rule(topic="topic", actions=GET),
+    R.GET_LITE_TOPIC_INFO: fields_rule(topic="parentTopic", actions=GET),
+    R.GET_LITE_CLIENT_INFO: fields_rule(topic="parentTopic", group="group", actions=GET),
+    R.GET_LITE_GROUP_INFO: fields_rule(group="group", actions=GET),
+    R.TRIGGER_LITE_DISPATCH: fields_rule(group="group", actions=UPDATE),
+    R.POLLING_INFO: fields_rule(topic="topic", group="consumerGroup", actions=SUB_GET),
     R.HEART_BEAT: Rule("each group and topic that it consumes: Sub", _heartbeat),
-    R.UNREGISTER_CLIENT: _fields(group="consumerGroup", actions=SUB, may_lack=True),
+    R.UNREGISTER_CLIENT: fields_rule(group="consumerGroup", actions=SUB, may_lack=True),
     R.CHECK_CLIENT_CONFIG: Rule("topic: Sub; group: Sub", _client_check),
-    R.GET_CONSUMER_LIST_BY_GROUP: _fields(group="consumerGroup", actions=SUB_GET),
+    R.GET_CONSUMER_LIST_BY_GROUP: fields_rule(group="consumerGroup", actions=SUB_GET),
     R.LOCK_BATCH_MQ: Rule("group and each topic: Sub", _locks),
     R.UNLOCK_BATCH_MQ: Rule("group and each topic: Sub", _locks),
     R.QUERY_ASSIGNMENT: Rule("topic: Sub; group: Sub", _assignment),
-    R.QUERY_CONSUMER_OFFSET: _fields(topic="topic", group="consumerGroup", actions=SUB_GET),
-    R.UPDATE_CONSUMER_OFFSET: _fields(topic="topic", group="consumerGroup", actions=SUB_UPDATE),
+    R.QUERY_CONSUMER_OFFSET: fields_rule(topic="topic", group="consumerGroup", actions=SUB_GET),
+    R.UPDATE_CONSUMER_OFFSET: fields_rule(topic="topic", group="consumerGroup", actions=SUB_UPDATE),
     R.SEARCH_OFFSET_BY_TIMESTAMP: _POSITIONS,
     R.GET_MAX_OFFSET: _POSITIONS,
     R.GET_MIN_OFFSET: _POSITIONS,
     R.GET_EARLIEST_MSG_STORETIME: _POSITIONS,
     R.QUERY_MESSAGE: _POSITIONS,
     R.REGISTER_MESSAGE_FILTER_CLASS: _PULL,
-    OWN.FILTERS: _fields(group="consumerGroup", actions=SUB_GET),
+    OWN.FILTERS: fields_rule(group="consumerGroup", actions=SUB_GET),
     OWN.REMOVE_FILTER: _PULL,
     # A message is found by its place in the log, whatever its topic is.
-    R.VIEW_MESSAGE_BY_ID: _READ_CLUSTER,
+    R.VIEW_MESSAGE_BY_ID: READ_CLUSTER,
     # Operators: topics.
-    R.UPDATE_AND_CREATE_TOPIC: _fields(topic="topic", actions=CREATE),
+    R.UPDATE_AND_CREATE_TOPIC: fields_rule(topic="topic", actions=CREATE),
     R.UPDATE_AND_CREATE_TOPIC_LIST: Rule("each topic: Create", _topics),
-    R.UPDATE_AND_CREATE_STATIC_TOPIC: _fields(topic="topic", actions=CREATE),
-    R.DELETE_TOPIC_IN_BROKER: _fields(topic="topic", actions=DELETE),
-    R.GET_TOPIC_CONFIG: _fields(topic="topic", actions=GET),
-    R.GET_TOPIC_STATS_INFO: _fields(topic="topic", actions=GET),
-    R.QUERY_TOPIC_CONSUME_BY_WHO: _fields(topic="topic", actions=GET),
-    R.QUERY_CONSUME_QUEUE: _fields(topic="topic", actions=GET),
-    R.QUERY_CORRECTION_OFFSET: _fields(topic="topic", actions=GET),
-    R.RESUME_CHECK_HALF_MESSAGE: _fields(topic="topic", actions=UPDATE),
+    R.UPDATE_AND_CREATE_STATIC_TOPIC: fields_rule(topic="topic", actions=CREATE),
+    R.DELETE_TOPIC_IN_BROKER: fields_rule(topic="topic", actions=DELETE),
+    R.GET_TOPIC_CONFIG: fields_rule(topic="topic", actions=GET),
+    R.GET_TOPIC_STATS_INFO: fields_rule(topic="topic", actions=GET),
+    R.QUERY_TOPIC_CONSUME_BY_WHO: fields_rule(topic="topic", actions=GET),
+    R.QUERY_CONSUME_QUEUE: fields_rule(topic="topic", actions=GET),
+    R.QUERY_CORRECTION_OFFSET: fields_rule(topic="topic", actions=GET),
+    R.RESUME_CHECK_HALF_MESSAGE: fields_rule(topic="topic", actions=UPDATE),
     # Operators: groups.
     R.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Rule("group: Create", _new_group),
     R.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: Rule("each group: Create", _new_groups),
-    R.DELETE_SUBSCRIPTIONGROUP: _fields(group="groupName", actions=DELETE),
-    R.GET_SUBSCRIPTIONGROUP_CONFIG: _fields(group="group", actions=GET),
-    R.GET_CONSUMER_CONNECTION_LIST: _fields(group="consumerGroup", actions=GET),
-    R.GET_CONSUMER_RUNNING_INFO: _fields(group="consumerGroup", actions=GET),
-    R.GET_CONSUME_STATS: _fields(group="consumerGroup", actions=GET),
-    R.QUERY_TOPICS_BY_CONSUMER: _fields(group="group", actions=GET),
-    R.QUERY_SUBSCRIPTION_BY_CONSUMER: _fields(topic="topic", group="group", actions=GET),
-    R.QUERY_CONSUME_TIME_SPAN: _fields(topic="topic", group="group", actions=GET),
-    R.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: _fields(topic="topic", group="group", actions=GET),
-    R.INVOKE_BROKER_TO_RESET_OFFSET: _fields(topic="topic", group="group", actions=UPDATE),
-    R.RESET_CONSUMER_OFFSET_IN_BROKER: _fields(topic="topic", group="group", actions=UPDATE),
-    R.UPDATE_AND_GET_GROUP_FORBIDDEN: _fields(topic="topic", group="group", actions=UPDATE),
+    R.DELETE_SUBSCRIPTIONGROUP: fields_rule(group="groupName", actions=DELETE),
+    R.GET_SUBSCRIPTIONGROUP_CONFIG: fields_rule(group="group", actions=GET),
+    R.GET_CONSUMER_CONNECTION_LIST: fields_rule(group="consumerGroup", actions=GET),
+    R.GET_CONSUMER_RUNNING_INFO: fields_rule(group="consumerGroup", actions=GET),
+    R.GET_CONSUME_STATS: fields_rule(group="consumerGroup", actions=GET),
+    R.QUERY_TOPICS_BY_CONSUMER: fields_rule(group="group", actions=GET),
+    R.QUERY_SUBSCRIPTION_BY_CONSUMER: fields_rule(topic="topic", group="group", actions=GET),
+    R.QUERY_CONSUME_TIME_SPAN: fields_rule(topic="topic", group="group", actions=GET),
+    R.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: fields_rule(topic="topic", group="group", actions=GET),
+    R.INVOKE_BROKER_TO_RESET_OFFSET: fields_rule(topic="topic", group="group", actions=UPDATE),
+    R.RESET_CONSUMER_OFFSET_IN_BROKER: fields_rule(topic="topic", group="group", actions=UPDATE),
+    R.UPDATE_AND_GET_GROUP_FORBIDDEN: fields_rule(topic="topic", group="group", actions=UPDATE),
     R.SET_MESSAGE_REQUEST_MODE: Rule("topic: Update; group: Update", _request_mode),
     R.CLONE_GROUP_OFFSET: Rule(
         "group that is copied from: Get or Update; other group: Update; topic: Get or Update",
         _clone,
     ),
-    R.CONSUME_MESSAGE_DIRECTLY: _fields(
+    R.CONSUME_MESSAGE_DIRECTLY: fields_rule(
         topic="topic", group="consumerGroup", actions=SUB, may_lack=True
     ),
     # Operators: a broker as a whole.
-    R.GET_ALL_TOPIC_CONFIG: _READ_CLUSTER,
-    R.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: _READ_CLUSTER,
-    R.GET_ALL_CONSUMER_OFFSET: _READ_CLUSTER,
-    R.GET_ALL_DELAY_OFFSET: _READ_CLUSTER,
-    R.GET_ALL_MESSAGE_REQUEST_MODE: _READ_CLUSTER,
-    R.GET_TIMER_CHECK_POINT: _READ_CLUSTER,
-    R.GET_TIMER_METRICS: _READ_CLUSTER,
-    R.GET_BROKER_CONFIG: _READ_CLUSTER,
-    R.UPDATE_BROKER_CONFIG: _CHANGE_CLUSTER,
-    R.GET_BROKER_RUNTIME_INFO: _READ_CLUSTER,
-    R.GET_PRODUCER_CONNECTION_LIST: _READ_CLUSTER,
-    R.GET_ALL_PRODUCER_INFO: _READ_CLUSTER,
-    R.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: _READ_CLUSTER,
-    R.VIEW_BROKER_STATS_DATA: _READ_CLUSTER,
-    R.GET_BROKER_CONSUME_STATS: _READ_CLUSTER,
-    R.CLEAN_EXPIRED_CONSUMEQUEUE: _CHANGE_CLUSTER,
-    R.CLEAN_UNUSED_TOPIC: _CHANGE_CLUSTER,
-    R.DELETE_EXPIRED_COMMITLOG: _CHANGE_CLUSTER,
+    R.GET_ALL_TOPIC_CONFIG: READ_CLUSTER,
+    R.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: READ_CLUSTER,
+    R.GET_ALL_CONSUMER_OFFSET: READ_CLUSTER,
+    R.GET_ALL_DELAY_OFFSET: READ_CLUSTER,
+    R.GET_ALL_MESSAGE_REQUEST_MODE: READ_CLUSTER,
+    R.GET_TIMER_CHECK_POINT: READ_CLUSTER,
+    R.GET_TIMER_METRICS: READ_CLUSTER,
+    R.GET_BROKER_CONFIG: READ_CLUSTER,
+    R.UPDATE_BROKER_CONFIG: CHANGE_CLUSTER,
+    R.GET_BROKER_RUNTIME_INFO: READ_CLUSTER,
+    R.GET_PRODUCER_CONNECTION_LIST: READ_CLUSTER,
+    R.GET_ALL_PRODUCER_INFO: READ_CLUSTER,
+    R.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: READ_CLUSTER,
+    R.VIEW_BROKER_STATS_DATA: READ_CLUSTER,
+    R.GET_BROKER_CONSUME_STATS: READ_CLUSTER,
+    R.CLEAN_EXPIRED_CONSUMEQUEUE: CHANGE_CLUSTER,
+    R.CLEAN_UNUSED_TOPIC: CHANGE_CLUSTER,
+    R.DELETE_EXPIRED_COMMITLOG: CHANGE_CLUSTER,
     # Copies of a broker.
-    R.NOTIFY_MIN_BROKER_ID_CHANGE: _CHANGE_CLUSTER,
-    R.EXCHANGE_BROKER_HA_INFO: _CHANGE_CLUSTER,
-    R.NOTIFY_BROKER_ROLE_CHANGED: _CHANGE_CLUSTER,
-    R.GET_BROKER_HA_STATUS: _READ_CLUSTER,
-    R.GET_BROKER_EPOCH_CACHE: _READ_CLUSTER,
-    OWN.GROUP_STATE: _READ_CLUSTER,
-    OWN.MEMBER_STATE: _READ_CLUSTER,
-    OWN.HAND_OVER: _CHANGE_CLUSTER,
+    R.NOTIFY_MIN_BROKER_ID_CHANGE: CHANGE_CLUSTER,
+    R.EXCHANGE_BROKER_HA_INFO: CHANGE_CLUSTER,
+    R.NOTIFY_BROKER_ROLE_CHANGED: CHANGE_CLUSTER,
+    R.GET_BROKER_HA_STATUS: READ_CLUSTER,
+    R.GET_BROKER_EPOCH_CACHE: READ_CLUSTER,
+    OWN.GROUP_STATE: READ_CLUSTER,
+    OWN.MEMBER_STATE: READ_CLUSTER,
+    OWN.HAND_OVER: CHANGE_CLUSTER,
     # Users. Who may change super users is checked where users are changed.
-    R.AUTH_CREATE_USER: _CHANGE_CLUSTER,
-    R.AUTH_UPDATE_USER: _CHANGE_CLUSTER,
-    R.AUTH_DELETE_USER: _CHANGE_CLUSTER,
-    R.AUTH_GET_USER: _READ_CLUSTER,
-    R.AUTH_LIST_USER: _READ_CLUSTER,
-    R.AUTH_CREATE_ACL: _CHANGE_CLUSTER,
-    R.AUTH_UPDATE_ACL: _CHANGE_CLUSTER,
-    R.AUTH_DELETE_ACL: _CHANGE_CLUSTER,
-    R.AUTH_GET_ACL: _READ_CLUSTER,
-    R.AUTH_LIST_ACL: _READ_CLUSTER,
-}
-
-
-def _route(command: Command, cluster: str) -> Iterator[Need]:
-    name = command.fields.get("topic") or ""
-    if name != TEMPLATE:
-        yield from _topic(name, ROUTE)
-
-
-#: The rules of a name server. Brokers register as super users. RocketMQ's name server checks
-#: nothing.
-NAMESERVER_RULES: Mapping[int, Rule] = {
-    R.GET_ROUTEINFO_BY_TOPIC: Rule(f"topic: Pub or Sub or Get; {TEMPLATE}: none", _route),
-    **dict.fromkeys(
-        (
-            R.GET_BROKER_CLUSTER_INFO,
-            R.GET_ALL_TOPIC_LIST_FROM_NAMESERVER,
-            R.GET_TOPICS_BY_CLUSTER,
-            R.GET_SYSTEM_TOPIC_LIST_FROM_NS,
-            R.GET_UNIT_TOPIC_LIST,
-            R.GET_HAS_UNIT_SUB_TOPIC_LIST,
-            R.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
-            R.GET_BROKER_MEMBER_GROUP,
-            R.GET_KV_CONFIG,
-            R.GET_KVLIST_BY_NAMESPACE,
-            R.GET_NAMESRV_CONFIG,
-        ),
-        _READ_CLUSTER,
-    ),
-    **dict.fromkeys(
-        (
-            R.PUT_KV_CONFIG,
-            R.DELETE_KV_CONFIG,
-            R.WIPE_WRITE_PERM_OF_BROKER,
-            R.ADD_WRITE_PERM_OF_BROKER,
-            R.UPDATE_NAMESRV_CONFIG,
-        ),
-        _CHANGE_CLUSTER,
-    ),
-    R.DELETE_TOPIC_IN_NAMESRV: _fields(topic="topic", actions=DELETE),
-    R.REGISTER_TOPIC_IN_NAMESRV: _fields(topic="topic", actions=CREATE),
-    **{code: rule for code, rule in RULES.items() if code in ACCOUNTS},
+    R.AUTH_CREATE_USER: CHANGE_CLUSTER,
+    R.AUTH_UPDATE_USER: CHANGE_CLUSTER,
+    R.AUTH_DELETE_USER: CHANGE_CLUSTER,
+    R.AUTH_GET_USER: READ_CLUSTER,
+    R.AUTH_LIST_USER: READ_CLUSTER,
+    R.AUTH_CREATE_ACL: CHANGE_CLUSTER,
+    R.AUTH_UPDATE_ACL: CHANGE_CLUSTER,
+    R.AUTH_DELETE_ACL: CHANGE_CLUSTER,
+    R.AUTH_GET_ACL: READ_CLUSTER,
+    R.AUTH_LIST_ACL: READ_CLUSTER,
 }
 
 

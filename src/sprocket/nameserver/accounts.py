@@ -16,7 +16,7 @@ import msgspec
 from sprocket.auth.accounts import AccountTable
 from sprocket.auth.first_users import first_users_in, make_first_users
 from sprocket.auth.guard import Guard, GuardRules
-from sprocket.auth.needs import NAMESERVER_RULES
+from sprocket.auth.nameserver_needs import NAMESERVER_RULES
 from sprocket.auth.requests import CHANGES, AccountRequests
 from sprocket.base.errors import CorruptRecord, SystemFailure
 from sprocket.base.ports import Disk

@@ -19,6 +19,9 @@ class UserBody(Body):
     user_type: str | None = None
     username: str | None = None
 
+    def __repr__(self) -> str:
+        return f"UserBody({self.username!r}, {self.user_type!r}, {self.user_status!r})"
+
 
 class PolicyEntryBody(Body):
     """One entry of a policy.
