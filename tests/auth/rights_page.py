@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sprocket.auth.needs import NAMESERVER_RULES, RULES, Rule
+from sprocket.auth.nameserver_needs import NAMESERVER_RULES
+from sprocket.auth.needs import RULES, Rule
 from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.messages.call_needs import call_needs
