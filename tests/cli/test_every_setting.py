@@ -100,6 +100,7 @@ BOUND = {
     "nameserver.authorization",
     "client.secret_key",
     "client.security_token",
+    "proxy.authorization",
     "tls.key",
     "tls.client_certificates",
     "tls.outgoing_key",

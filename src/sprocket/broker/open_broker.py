@@ -24,7 +24,8 @@ from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication, copy_rules
 from sprocket.broker.members.seat import Seat
 from sprocket.broker.members.vip_listener import VipListener
-from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.parts import BrokerParts
+from sprocket.broker.place import Location, Ports
 from sprocket.broker.request_table import RequestTable
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.files import Work
@@ -346,14 +347,11 @@ class OpenBroker:
         self._run("return of popped messages", parts.pop.run, self._delivering)
         self._run("lite topics", parts.lite.run, self._delivering)
         cleaning = PartCleaning(
-            self._settings.config.name,
-            self.store,
-            parts.tables.mappings,
+            self._settings.config.name, self.store, parts.tables.mappings,
             OtherBrokers(parts.pool, self._settings),
-        )
+        )  # fmt: skip
         self._run("parts of static topics", cleaning.run, self._delivering)
-        vip = self._vip(parts.strange_slaves)
-        self._run("port for slaves of RocketMQ", vip.run, self._delivering)
+        self._run("port for Java's slaves", self._vip(parts.strange_slaves).run, self._delivering)
 
     def _run_replication(self) -> None:
         """Sends the log to slaves, or copies a master's, and what is not in it."""

@@ -205,7 +205,8 @@ class TransactionRequests:
             raise SystemFailure("commitOrRollback field wrong")
         try:
             found = self._found(header)
-            self._rights.require(command, peer, _topic(found.record, found.properties), PUB)
+            topic = _topic(found.record, found.properties)
+            self._rights.require(command, peer, topic, PUB, named=header.topic)
             return self._ended(header, found, is_oneway=command.is_oneway)
         except (SystemFailure, NoPermission) as error:
             logger.warning(
@@ -260,7 +261,7 @@ class TransactionRequests:
         try:
             record = parse(self._store.lookup(log_offset))
             topic = _topic(record, decode_bytes(record.properties))
-            self._rights.require(command, peer, topic, UPDATE)
+            self._rights.require(command, peer, topic, UPDATE, named=None)
             resumed = self._settlement.resume(record)
         except (OffsetOutOfRange, CorruptRecord) as error:
             raise SystemFailure(f"{header.msg_id} cannot be checked again: {error}") from error
