@@ -66,9 +66,11 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("opening",),
     ),
     "broker": (
-        ("replica_config",), ("account_config",), ("pop_config",), ("elector_config",),
+        ("replica_config",), ("account_config",), ("pop_config",), ("lite_config",),
+        ("elector_config",),
         ("config", "settings", "dispatch", "slave_requests"),
-        ("tables",), ("members",), ("reading", "sending"), ("pop",), ("operate",),
+        ("tables",), ("members",), ("reading", "sending"), ("pop",), ("lite", "logical"),
+        ("operate",),
     ),
     "spark": (
         ("options", "records", "brokers", "worker"), ("reading", "writing"), ("store_files",),

@@ -22,6 +22,7 @@ from typing import Self
 
 from sprocket.audit.audit_log import audit_log
 from sprocket.audit.config import AuditConfig
+from sprocket.auth.accounts import AccountTable
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError, ServiceNotAvailable, UsageError
@@ -32,7 +33,8 @@ from sprocket.broker.group_broker import GroupBroker
 from sprocket.broker.members.seat import Seat
 from sprocket.broker.members.vip_listener import VipListener
 from sprocket.broker.open_broker import OpenBroker
-from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.parts import BrokerParts
+from sprocket.broker.place import Location, Ports
 from sprocket.broker.replica_config import SLAVE
 from sprocket.broker.settings import BrokerSettings
 from sprocket.election.controller_elector import ControllerTimes
@@ -197,6 +199,7 @@ class Broker:
             inside.parts.quotas.admission.stop()
             inside.parts.pulls.stop()
             inside.parts.pop.stop()
+            inside.parts.lite.stop()
             await self._server.drain(Deadline.after_ms(self._settings.config.drain_ms))
             await inside.save()
 
@@ -250,6 +253,11 @@ class Broker:
             StoreError: the disk failed; the caller leaves the broker.
         """
         await asyncio.shield(self._failure)
+
+    def accounts(self) -> AccountTable | None:
+        """The users and their policies, for parts of the same process; None while it opens."""
+        inside = self._inside or self._last
+        return None if inside is None else inside.parts.tables.accounts
 
     # The server asks these for each connection.
 

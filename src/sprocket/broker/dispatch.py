@@ -23,7 +23,7 @@ from sprocket.base.errors import (
 from sprocket.broker.settings import BrokerSettings
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
-from sprocket.quotas.admission import Admission
+from sprocket.quotas.admission import Admission, AnswerFirst
 from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response, join_frames
 from sprocket.remoting.transport import Peer
 from sprocket.store.log.drafts import IllegalDraft
@@ -92,8 +92,8 @@ class Dispatch:
         refusals: headers of error replies, by request code.
         run_endpoints: faster endpoints for requests that arrive together, by request code.
         check: raises an error for a request that may not pass; None lets all pass.
-        quotas: what senders may take; None for anything.
         trail: records requests that change something; None records none.
+        quotas: what senders may take; None for anything.
 
     Attributes:
         counts: requests since the start, by code; unknown codes are counted under -1.
@@ -107,8 +107,8 @@ class Dispatch:
         refusals: Mapping[int, Header],
         run_endpoints: RunEndpoints | None = None,
         check: Check | None = None,
-        quotas: Quotas | None = None,
         trail: AuditTrail | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
         self._endpoints = dict(endpoints)
         for code in endpoints if trail is not None else ():
@@ -116,26 +116,29 @@ class Dispatch:
                 self._endpoints[code] = self._recorded(endpoints[code], trail)
         self._refusals = dict(refusals)
         self._run_endpoints = dict(run_endpoints or {})
+        self._quotas = quotas
         self._check = check
         self._trail = trail
-        self._quotas = quotas
         self.counts = dict.fromkeys([*endpoints, -1], 0)
         self.failures = dict.fromkeys([*endpoints, -1], 0)
 
     def answer_first(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:
         """The replies to the first of some requests that arrived together, in their order, as far
-        as their senders may ask this, and so much.
+        as they may pass and quotas allow them.
         """
-        first, quotas = commands[0], self._quotas
+        first = commands[0]
+        answer: AnswerFirst = self._answer_first
         if self._check is not None:
             try:
                 commands = self._passing(commands, peer, self._check)
             except Exception as error:  # as below
-                return [self._stopped(first, peer, self._refusal(first, peer, error))]
+                stopped = self._stopped(first, peer, self._refusal(first, peer, error))
+                commands, answer = commands[:1], lambda asked, peer: [stopped]
+        quotas = self._quotas
         if quotas is None or not quotas.settings.config.quotas:
-            return self._answer_first(commands, peer)
-        try:
-            outcomes = quotas.admission.answer_first(commands, peer, self._answer_first)
+            return answer(commands, peer)
+        try:  # one that may not pass counts too, for its address
+            outcomes = quotas.admission.answer_first(commands, peer, answer)
         except Exception as error:  # as below
             return [self._refusal(first, peer, error)]
         if len(outcomes) == 1 and type(outcomes[0]) not in _READY:

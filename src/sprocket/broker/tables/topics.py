@@ -129,6 +129,15 @@ class Topics:
             InvalidParameter: its name, numbers of queues or permission is invalid.
             SystemBusy: there are too many topics.
         """
+        self.check(topic)
+        self._store(topic)
+
+    def check(self, topic: TopicConfig) -> None:
+        """Checks a topic that an operator wants.
+
+        Raises:
+            InvalidParameter: its name, numbers of queues or permission is invalid.
+        """
         if fault := names.fault_of_topic(topic.topic_name):
             raise InvalidParameter(fault)
         if self.is_own(topic.topic_name):
@@ -138,7 +147,6 @@ class Topics:
                 raise InvalidParameter(f"a topic has 0 to {QUEUES_MAX} queues, not {queues}")
         if not 0 <= topic.perm <= 7:
             raise InvalidParameter(f"a permission is 0 to 7, not {topic.perm}")
-        self._store(topic)
 
     def make_template(self) -> None:
         """Creates the template, if it is missing: topics may now be created from it."""
