@@ -218,10 +218,11 @@ class OpenBroker:
     async def announced(self, outcome: EventualResponse) -> Response:
         """The reply to a request that created or changed a topic, after the topic is saved, and the
         name servers and the slaves know it."""
+        response = await outcome if isinstance(outcome, Awaitable) else outcome
         await self.parts.files.topics.saved()
         await self.registration.announced()
         await self.parts.followers.have_all()
-        return await outcome if isinstance(outcome, Awaitable) else outcome
+        return response
 
     async def save(self) -> None:
         """Saves the tables after the log is flushed to the disk. No request may change one then."""

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine, Iterable
 
+from sprocket.base.cancelling import cancel_begun
 from sprocket.base.errors import SprocketError
 from sprocket.filter.tags import TagFilter
 from sprocket.message.topic import fault_of_topic
@@ -206,5 +207,5 @@ class Presence:
         ]
         await asyncio.gather(*(self._tell(each, [], farewells) for each in sorted(addresses)))
         for task in tuple(self._tasks):
-            task.cancel()
+            cancel_begun(task)
         await asyncio.gather(*self._tasks, return_exceptions=True)
