@@ -278,6 +278,9 @@ class OpenBroker:
         has_batches = self.store.batches.has
         if lost := parts.tables.topics.add_missing(stored, is_copy=is_slave, is_batch=has_batches):
             logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
+        is_plain = self._settings.config.acting_master and self._seat is None
+        if is_plain and not is_slave:
+            await self._take_over()
         if not is_slave:
             self._prepare_delivery()
             await self._start_timers()
@@ -293,17 +296,27 @@ class OpenBroker:
         for name, work in parts.files.rounds(self._settings):
             self._run(name, work)
         self._run_replication()
-        if self._settings.config.acting_master and self._seat is None:
-            if not is_slave:
-                await parts.acting.take_over(parts.tables.offsets)
+        if is_plain:
             self._run("watch over the broker's processes", parts.acting.run)
+            if is_slave and self._settings.config.remote_escape:
+                self._run("delivery at other masters", parts.escape.run)
         await parts.registration.first()
         self._run("registration", parts.registration.run)
+
+    # Before anything is delivered: what slaves have delivered is not delivered again.
+    async def _take_over(self) -> None:
+        """Takes over what slaves did in this master's place."""
+        parts = self.parts
+        await parts.acting.take_over(parts.tables.offsets)
+        await parts.escape.take_over()
+        if parts.tables.escaped.is_changed:
+            await parts.files.escaped_rounds.save_at_once()
 
     def _prepare_delivery(self) -> None:
         """Prepares what writes messages of its own: a slave gets those from its master."""
         self.parts.delivery.start()
         self.parts.settlement.start()
+        self.parts.settlement.end_elsewhere(self.parts.tables.escaped.log_offsets)
 
     async def _start_timers(self) -> None:
         if self.parts.timers is not None:

@@ -140,6 +140,12 @@ class ReplicaConfig:
         "Name servers that allow it (nameserver.acting_masters) show it as the master.",
         rocketmq="enableSlaveActingMaster",
     )
+    remote_escape: bool = setting(
+        False,
+        "Whether a slave that stands for its master (broker.acting_master) delivers what falls due "
+        "at other masters of the cluster.",
+        rocketmq="enableRemoteEscape",
+    )
     memory_percent: int = setting(
         40,
         "A consumer that is further behind than this part of the machine's memory, in percent, is "
