@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sprocket.broker.members.acting import ActingMaster
 from sprocket.broker.members.escape import Escape
 from sprocket.broker.members.escape_send import EscapeSender
-from sprocket.broker.members.escape_sources import HalfSource, LevelSource, TimerSource
+from sprocket.broker.members.escape_sources import (
+    HalfSource,
+    LevelSource,
+    TimerSource,
+    is_waiting,
+)
 from sprocket.broker.members.replication import Replication
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.tables import Tables
@@ -62,4 +68,7 @@ def escape(
         table=tables.escaped,
         progress=progress,
         is_copying=is_copying,
+        is_waiting=partial(
+            is_waiting, store, progress=progress, timers=timers, offsets=tables.offsets
+        ),
     )

@@ -284,6 +284,7 @@ class OpenBroker:
         if not is_slave:
             self._prepare_delivery()
             await self._start_timers()
+        await parts.escape.forget_passed()
         self.dispatch = self._table.of_slave() if is_slave else self._table.of_master()
         self._run("store", self.store.run)
         if not is_slave:

@@ -49,6 +49,8 @@ _DUE_SECONDS, _ACT_SECONDS = 0.02, 0.2
 _AGAIN_SECONDS = 1.0
 #: Messages of one kind that wait for another try; then no further ones are read.
 _WAITING_MAX = 1_000
+#: Records that are checked before others run on the loop.
+_CHECKED_MAX = 256
 #: How long a process of this name may take to end what it is sending, s.
 _END_SECONDS = SEND_SECONDS + 1.0
 
@@ -76,6 +78,7 @@ class Escape:
         progress: of the delay levels.
         is_copying: whether a master sends its log to this slave now: then it lives, whatever the
             name servers say, and delivers by itself.
+        is_waiting: whether the message of the record at a log offset may still be delivered.
     """
 
     def __init__(
@@ -90,7 +93,9 @@ class Escape:
         table: EscapedTable,
         progress: ScheduleProgress,
         is_copying: Callable[[], bool],
+        is_waiting: Callable[[int], bool],
     ) -> None:
+        self._is_waiting = is_waiting
         self._store = store
         self._pool = pool
         self._settings = settings
@@ -172,6 +177,17 @@ class Escape:
         self._table.add(message.log_offset)
         self.count += 1
         return True
+
+    async def forget_passed(self) -> None:
+        """Forgets what nobody would deliver any more, at the start of this broker: whoever delivers
+        has passed it, and that is on the disk."""
+        passed: list[int] = []
+        for count, log_offset in enumerate(sorted(self._table.log_offsets), 1):
+            if not self._is_waiting(log_offset):
+                passed.append(log_offset)
+            if count % _CHECKED_MAX == 0:
+                await asyncio.sleep(0)
+        self._table.forget(passed)
 
     # What is handed back.
 
