@@ -106,26 +106,6 @@ def test_late_replies_are_used_and_offsets_are_no_older_than_what_a_reply_takes(
     play(test)
 
 
-def test_a_slave_that_stood_still_uses_the_reply_that_came_meanwhile() -> None:
-    async def test(running: BrokerGroup) -> None:
-        master, _ = running.askers
-        await master.create("T")
-        await asyncio.sleep(SOON)
-        slave = running.slaves[0]
-        connections = len(running.master.server._server.peers)
-        for number in range(1, 4):
-            await master.commit("g", "T", number)
-            await asyncio.sleep(0.05)
-            slave.pause()
-            await asyncio.sleep(3.0)
-            slave.wake(timers_first=True)
-            await asyncio.sleep(0.3)
-            assert slave.server._parts.tables.offsets.committed("g", "T", 0) == number
-        assert len(running.master.server._server.peers) <= connections + 1
-
-    play(test)
-
-
 def test_a_slave_of_rocketmq_learns_of_a_new_topic_with_its_first_message() -> None:
     async def test(running: BrokerGroup) -> None:
         master, slave = running.askers
