@@ -118,6 +118,10 @@ ELECTED: dict[str, ElectedScenario] = {
         copies=3,
         count=9,
     ),
+    "elected-tail": ElectedScenario(
+        "A master is lost with messages that no other member has, and comes back.",
+        ("lose-tail", "lose-tail", "lose-tail", "kill-broker"),
+    ),
     "elected-short": ElectedScenario(
         "A lease of one second.",
         (*_KILLS, "pause-broker", "slow", "cut"),
@@ -310,9 +314,30 @@ class _ElectedRun:
         async def compact_keys() -> None:
             self.keys.state.compact()
 
+        async def lose_tail() -> None:
+            leading = list(self.checks.leading())
+            if not leading:
+                return
+            master = max(leading, key=lambda each: each[0])[1]
+            self.journal.note("weather", f"leaves {master.name} with what nobody else has")
+            for each in self.cluster.brokers:
+                if each is not master:
+                    self.network.cut(master.name, each.name)
+            await asyncio.sleep(entropy.between(0.1, 1.0))
+            is_killed = master.is_running
+            if is_killed:
+                master.kill()
+            for each in self.cluster.brokers:
+                self.network.break_connections(each.name)  # what is on the way does not arrive
+            self.network.heal()
+            await asyncio.sleep(entropy.between(0.5, 6.0))
+            if is_killed:
+                await master.start()
+                self.checks.check()
+
         return {
             "one-way": one_way, "kill-keys": kill_keys, "pause-keys": pause_keys,
-            "cut-keys": cut_keys, "compact-keys": compact_keys,
+            "cut-keys": cut_keys, "compact-keys": compact_keys, "lose-tail": lose_tail,
         }  # fmt: skip
 
     async def _watch(self) -> None:
