@@ -293,6 +293,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
         (
             OwnRequestCode.FILTERS,
             OwnRequestCode.GROUP_STATE,
+            OwnRequestCode.ESCAPED_MESSAGES,
             OwnRequestCode.HELD_LEASES,
             OwnRequestCode.STATE_CHANGES,
             RequestCode.CHECK_CLIENT_CONFIG,

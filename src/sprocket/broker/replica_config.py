@@ -110,6 +110,12 @@ class ReplicaConfig:
         minimum=0,
         maximum=16,
     )
+    copies_follow_sync: bool = setting(
+        False,
+        "With SYNC_MASTER and without an elector, whether a send waits for no more copies than are "
+        "in sync, down to `copies_min`.",
+        rocketmq="enableAutoInSyncReplicas",
+    )
     copies_gap_bytes: int = setting(
         256 << 20,
         "A slave that is less than this behind is in sync.",

@@ -96,6 +96,7 @@ class Master:
         self._warned: set[str] = set()
         self._confirming: asyncio.TimerHandle | None = None
         self._following: asyncio.Task[None] | None = None
+        self._is_open = False
         self.links: dict[int, SlaveLink] = {}
 
     @property
@@ -125,6 +126,7 @@ class Master:
                 entrance.close()
             raise UsageError(f"cannot listen for slaves at {where}: {why}") from error
         self._entrance = entrance
+        self._is_open = True
         self._port = self._listening.sockets[0].getsockname()[1]
         self.recount()
         return self
@@ -135,6 +137,7 @@ class Master:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._is_open = False
         if self._listening is not None:
             self._listening.close()
         if self._entrance is not None:
@@ -157,8 +160,6 @@ class Master:
                     "no slave of this broker is registered at this address, so what it reports "
                     "does not count as a copy",
                 )
-        if self._form.is_alone and (self._following is None or self._following.done()):
-            self._following = asyncio.ensure_future(self._follow_log())
         self._recount()
 
     def _accept(self) -> SlaveLink:
@@ -208,6 +209,7 @@ class Master:
         self._tasks.pop(link.number).cancel()
         self._form.forget(link)
         logger.info("slave %s is gone; it had the log up to %d", link.address, link.reported.value)
+        self._recount()
 
     # The first report may be anything, and `stream_start` decides about it. A later one beyond the
     # log's end is of something that is no slave of this log, and must not count.
@@ -232,6 +234,9 @@ class Master:
                 loop = asyncio.get_running_loop()
                 self._confirming = loop.call_later(pause, self._send_confirmed)
         self._replicated.rise(form.replicated(end))
+        is_followed = self._following is not None and not self._following.done()
+        if form.is_alone and self._is_open and not is_followed:
+            self._following = asyncio.ensure_future(self._follow_log())
 
     def _send_confirmed(self) -> None:
         """Sends the confirmed offset to slaves that have everything else, for their readers."""

@@ -57,6 +57,10 @@ async def sent(asker: Asker, *, wait: bool = True) -> Command:
         ({"role": "SYNC_MASTER", "copies": 1}, CopyRules(1, 1)),
         ({"role": "SYNC_MASTER", "copies": 3}, CopyRules(3, 3)),
         ({"role": "SYNC_MASTER", "copies": 3, "copies_min": 2}, CopyRules(3, 2)),
+        (
+            {"role": "SYNC_MASTER", "copies_min": 1, "copies_follow_sync": True},
+            CopyRules(2, 1, follows_sync=True),
+        ),
     ],
 )
 def test_a_synchronous_master_wants_one_slave_unless_a_number_is_set(
@@ -154,6 +158,42 @@ def test_what_is_accepted_without_a_copy_is_read_without_one() -> None:
         assert len(await running.askers[0].bodies("T")) == 1
 
     play(test, role="SYNC_MASTER", copies_min=1)
+
+
+def test_a_send_waits_for_no_more_copies_than_there_can_be_if_that_is_set() -> None:
+    async def test(running: BrokerGroup) -> None:
+        asker, slave = running.askers[0], running.slaves[0]
+        assert (await sent(asker)).code == SUCCESS
+        slave.pause()
+        sending = asyncio.ensure_future(sent(asker))
+        await asyncio.sleep(1)
+        assert not sending.done(), "a slave that is connected is waited for"
+        slave.kill()
+        assert (await sending).code == SUCCESS, "and one that is gone is not"
+        for _ in range(3):
+            assert (await sent(asker)).code == SUCCESS
+        assert len(await asker.bodies("T")) == 5
+        await slave.start()
+        await asyncio.sleep(5)
+        slave.pause()
+        assert (await sent(asker)).code == FLUSH_SLAVE_TIMEOUT, "it is back, so it is waited for"
+
+    play(test, role="SYNC_MASTER", copies_min=1, copies_follow_sync=True)
+
+
+def test_what_is_wanted_does_not_sink_below_the_least() -> None:
+    async def test(running: BrokerGroup) -> None:
+        asker, (one, other) = running.askers[0], running.slaves
+        await one.stop()
+        await asyncio.sleep(1)
+        assert (await sent(asker)).code == SUCCESS
+        await other.stop()
+        await asyncio.sleep(1)
+        reply = await sent(asker)
+        assert reply.code == SYSTEM_ERROR
+        assert "in-sync replicas not enough" in (reply.remark or "")
+
+    play(test, slaves=2, role="SYNC_MASTER", copies=3, copies_min=2, copies_follow_sync=True)
 
 
 def test_an_asynchronous_master_waits_for_nobody() -> None:
