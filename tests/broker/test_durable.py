@@ -275,6 +275,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.UPDATE_CONSUMER_OFFSET: "saved in rounds: messages may come twice, never not",
     RequestCode.UPDATE_BROKER_CONFIG: "it counts until the broker stops; files are the user's",
     RequestCode.HEART_BEAT: _BACK,
+    OwnRequestCode.PROXIED_CLIENTS: _BACK,
     RequestCode.UNREGISTER_CLIENT: "connections end with the broker",
     RequestCode.SEND_REPLY_MESSAGE: "the asker has it, or the answer is an error",
     RequestCode.SEND_REPLY_MESSAGE_V2: "the asker has it, or the answer is an error",

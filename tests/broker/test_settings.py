@@ -9,7 +9,7 @@ import pytest
 from sprocket.base.config_files import ConfigFile, load
 from sprocket.base.errors import ConfigError, InvalidParameter
 from sprocket.broker.config import BrokerConfig
-from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.settings import BrokerSettings, shown_lines
 from sprocket.store.config import StoreConfig
 
 
@@ -30,6 +30,21 @@ def test_a_value_that_a_setting_has_is_no_change() -> None:
     before = changed.config, changed.store
     changed.change("".join(f"{line}\n" for line in changed.lines()) + "# a comment\n\n")
     assert (changed.config, changed.store) == before
+
+
+def test_a_listing_that_is_sent_back_leaves_secrets_as_they_are() -> None:
+    changed = BrokerSettings(BrokerConfig(filter_secret="Hunter2"), StoreConfig())
+    lines = changed.lines()
+    assert "broker.filter_secret=(secret)" in lines
+    assert "broker.elector_password=" in lines
+    changed.change("\n".join([*lines, "autoCreateTopicEnable=false"]))
+    assert changed.config.filter_secret == "Hunter2"
+    assert not changed.config.auto_create_topics
+
+
+def test_what_a_request_wants_is_logged_without_secrets_and_unknown_values() -> None:
+    text = "broker.filter_secret=Hunter2\nbrokerPermission=4\npassword=Hunter2\n"
+    assert shown_lines(text) == "broker.filter_secret=(secret) brokerPermission=4 password"
 
 
 @pytest.mark.parametrize(

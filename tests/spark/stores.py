@@ -14,6 +14,7 @@ from sprocket.message.record import BLANK_MAGIC
 from sprocket.spark.options.options import StoreOptions, read_options
 from sprocket.spark.records.schema import COLUMNS, arrow_schema
 from sprocket.spark.store_files.read import StoreReader
+from sprocket.store.views.batch_unit import UNIT
 from sprocket.store.views.consume_queue import ENTRY
 from tests.spark.support import record
 
@@ -47,11 +48,14 @@ class Store:
         self.end = 0
         self.offsets: dict[tuple[str, int], int] = {}
         self.places: list[tuple[int, int]] = []
-        #: Entries, by queue.
+        #: Entries, by queue; and units of batch queues.
         self.entries: dict[tuple[str, int], list[bytes]] = {}
+        self.units: dict[tuple[str, int], list[bytes]] = {}
 
-    def add(self, topic: str, number: int = 0, *, tag_code: int = 0, **more: Any) -> int:
-        """Adds a record; its log offset."""
+    def add(
+        self, topic: str, number: int = 0, *, tag_code: int = 0, messages: int = 0, **more: Any
+    ) -> int:
+        """Adds a record; its log offset. With `messages` its queue is a batch queue."""
         offset = self.offsets.get((topic, number), 0)
         made = bytearray(record(offset, topic=topic, queue_number=number, **more))
         left = self.file_bytes - self.end % self.file_bytes
@@ -64,10 +68,14 @@ class Store:
         at = self.end
         self.log[at : at + len(made)] = made
         self.end += len(made)
-        self.offsets[topic, number] = offset + 1
+        self.offsets[topic, number] = offset + max(messages, 1)
         self.places.append((at, len(made)))
-        entry = ENTRY.pack(at, len(made), tag_code)
-        self.entries.setdefault((topic, number), []).append(entry)
+        if messages:
+            unit = UNIT.pack(at, len(made), tag_code, 0, offset, messages, -1, 0)
+            self.units.setdefault((topic, number), []).append(unit)
+        else:
+            entry = ENTRY.pack(at, len(made), tag_code)
+            self.entries.setdefault((topic, number), []).append(entry)
         return at
 
     def save(self, *, spare_files: int = 0, has_queues: bool = True) -> Path:
@@ -78,10 +86,12 @@ class Store:
         data = bytes(self.log) + bytes(spare_files * self.file_bytes)
         for start in range(0, len(data), self.file_bytes):
             (log / f"{start:020}").write_bytes(data[start : start + self.file_bytes])
-        for (topic, number), entries in self.entries.items() if has_queues else ():
-            folder = self.root / "consumequeue" / topic / str(number)
-            folder.mkdir(parents=True)
-            (folder / f"{0:020}").write_bytes(b"".join(entries) + bytes(100))
+        kinds = {"consumequeue": self.entries, "batchconsumequeue": self.units}
+        for kind, queues in kinds.items() if has_queues else ():
+            for (topic, number), entries in queues.items():
+                folder = self.root / kind / topic / str(number)
+                folder.mkdir(parents=True)
+                (folder / f"{0:020}").write_bytes(b"".join(entries) + bytes(460))
         return self.root
 
 

@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 Form = Callable[[Any], str | None]
 #: The largest whole number of RocketMQ's files, and of ours.
 _WHOLE_MAX = 2**63 - 1
+#: What is shown instead of a secret. No secret can be this: whoever copies a listing into a file,
+#: or sends it back to a broker, must not replace the secret by it.
+SECRET_MASK = "(secret)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ def setting(
             are separated by blanks, the preferred one first.
         minimum, maximum: bounds; both are allowed values.
         choices: the only allowed texts; letter case does not matter in files.
-        is_secret: whether the setting is left out where a configuration is shown.
+        is_secret: whether the value is masked wherever a configuration is shown or logged.
         form: what a value must look like besides; see `sprocket.base.setting_forms`.
         is_clamped: whether a value out of bounds in a file of RocketMQ's becomes the nearest
             bound, as it does there.
@@ -126,18 +129,21 @@ class Declared:
         """Why `value` is not allowed for this setting, or None if it is."""
         if value is None:
             return None if self.optional else "needs a value"
+        if self.about.is_secret and value == SECRET_MASK:
+            return f"is {SECRET_MASK}, which listings show instead of a secret: write the secret"
         if not _is_a(value, self.type):
-            return f"takes {self.takes()}, not {self._shown(value)}"
+            return f"takes {self.takes()}, not {self.shown(value)}"
         if self.about.choices is not None and value not in self.about.choices:
             choices = ", ".join(self.about.choices)
-            return f"is one of {choices}, not {shown(value)}{nearest(value, self.about.choices)}"
+            hint = nearest(value, self.about.choices)
+            return f"is one of {choices}, not {self.shown(value)}{hint}"
         if self.about.minimum is not None and not value >= self.about.minimum:
-            return f"is at least {plain_number(self.about.minimum)}, not {self._shown(value)}"
+            return f"is at least {plain_number(self.about.minimum)}, not {self.shown(value)}"
         maximum = self.about.maximum
         if maximum is None and self.type is int:
             maximum = _WHOLE_MAX
         if maximum is not None and not value <= maximum:
-            return f"is at most {plain_number(maximum)}, not {self._shown(value)}"
+            return f"is at most {plain_number(maximum)}, not {self.shown(value)}"
         return None if self.about.form is None else self.about.form(value)
 
     def doubt(self, value: Any) -> str | None:
@@ -153,9 +159,10 @@ class Declared:
             return f"is {value // (366 * 24)} years: the unit is hours"
         return None
 
-    def _shown(self, value: Any) -> str:
+    def shown(self, value: Any) -> str:
+        """A value as messages show it, whether it is allowed or not."""
         if self.about.is_secret:
-            return "(secret)"
+            return SECRET_MASK
         if isinstance(value, str):
             return shown(value)
         if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _WHOLE_MAX:

@@ -21,10 +21,10 @@ from sprocket.base.json_files import as_properties, is_json
 from sprocket.base.loaded_config import LoadedConfig
 from sprocket.base.rocketmq_files import take_properties
 from sprocket.base.rocketmq_settings import rocketmq_settings
-from sprocket.base.suggestions import nearest, shown
+from sprocket.base.suggestions import nearest
 
 #: Tables that a file may have even if the command that reads it does not use them.
-ALL_PARTS = ("broker", "client", "nameserver", "proxy", "store", "tls")
+ALL_PARTS = ("audit", "broker", "client", "metrics", "nameserver", "proxy", "store", "tls")
 
 #: Variables that Kubernetes sets in every container for a service called `sprocket…`.
 _OF_KUBERNETES = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP)(_\w+)?)?)")
@@ -187,7 +187,8 @@ def _take_environment(
         if name in known:
             if _OF_KUBERNETES.fullmatch(name) and re.match(r"(tcp|udp)://", text):
                 loaded.faults.append(
-                    f"{where}: {known[name].key} takes {known[name].takes()}, not {shown(text)}; "
+                    f"{where}: {known[name].key} takes {known[name].takes()}, not "
+                    f"{known[name].shown(text)}; "
                     "Kubernetes sets it for a service of this name: set enableServiceLinks: false"
                 )
                 continue

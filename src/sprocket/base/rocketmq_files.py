@@ -82,8 +82,9 @@ def _fault(each: JavaProperty, declared: Declared | None, known: dict[str, Decla
     """What is wrong with a line, before its value is looked at."""
     table = rocketmq_settings()
     demanded = None if declared is not None else table.demanded(each.key, each.value)
+    show = shown if declared is None else declared.shown
     if each.damage is not None:
-        return f"{shown(each.damage)} is no escape such as \\u00e9; a backslash is written twice"
+        return f"{show(each.damage)} is no escape such as \\u00e9; a backslash is written twice"
     if demanded is not None:
         return (
             f"'{each.key}={each.value}' asks for {demanded}, which there is not here; "
@@ -104,12 +105,12 @@ def _fault(each: JavaProperty, declared: Declared | None, known: dict[str, Decla
         return None
     if _COMMENT.search(each.value):
         return (
-            f"{each.key}={shown(each.value)}: a comment stands on a line of its own; here it "
+            f"{each.key}={show(each.value)}: a comment stands on a line of its own; here it "
             "would be a part of the value"
         )
     if len(each.value) > 1 and _QUOTED.fullmatch(each.value):
         return (
-            f"{each.key} is written without quotes, not {shown(each.value)}: they would be a part "
+            f"{each.key} is written without quotes, not {show(each.value)}: they would be a part "
             "of the value"
         )
     return None

@@ -13,6 +13,7 @@ from sprocket.broker.members.acting import ActingMaster
 from sprocket.broker.members.copied_tables import CopiedTables
 from sprocket.broker.members.followers import Followers
 from sprocket.broker.members.membership import MembershipRequests
+from sprocket.broker.members.proxied_clients import ProxiedClientRequests
 from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication
 from sprocket.broker.members.state_copy import StateCopy
@@ -133,6 +134,7 @@ class BrokerParts:
             replication=replication,
         )  # fmt: skip
         self.membership = self._membership(settings, clock)
+        self.proxied = ProxiedClientRequests(self.membership, clock)
         self.pulls = self._pulls(store, settings, world.memory_bytes)
         self.state = self._state(store, clock=clock)
         self.timer_following = self._timer_following(settings)

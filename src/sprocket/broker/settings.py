@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from sprocket.base.config import Declared, check, settings_of
+from sprocket.base.config import SECRET_MASK, Declared, check, settings_of
 from sprocket.base.errors import ConfigError, InvalidParameter
 from sprocket.base.java_properties import properties
 from sprocket.base.rocketmq_settings import rocketmq_settings
-from sprocket.base.setting_values import from_text
+from sprocket.base.setting_values import from_text, shown_settings
 from sprocket.base.suggestions import nearest
 from sprocket.broker.config import BrokerConfig
 from sprocket.store.config import StoreConfig
@@ -77,6 +77,8 @@ class BrokerSettings:
             declared = known.get(each.key)
             if declared is None:
                 raise InvalidParameter(_unknown(each.key, known))
+            if declared.about.is_secret and each.value.strip() == SECRET_MASK:
+                continue  # a listing that is sent back
             value = _value(declared, each.key, each.value)
             is_other = value != getattr(parts[declared.part], declared.name)
             if is_other and declared.key not in _LIVE:
@@ -100,16 +102,25 @@ class BrokerSettings:
         self.config, self.store = config, store
 
     def lines(self) -> list[str]:
-        """All settings as `key=value` with RocketMQ's names, or `part.name` without one; sorted."""
+        """All settings as `key=value` with RocketMQ's names, or `part.name` without one; sorted.
+
+        Secrets are masked.
+        """
         return sorted(f"{key}={value}" for key, value in self._texts())
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         parts: tuple[Any, ...] = (self.config, self.store)
         for part in parts:
             for declared in settings_of(part.__class__).values():
-                if not declared.about.is_secret:
-                    name = next(iter(declared.rocketmq_names), declared.key)
-                    yield name, _text(getattr(part, declared.name))
+                name = next(iter(declared.rocketmq_names), declared.key)
+                value = getattr(part, declared.name)
+                is_masked = declared.about.is_secret and value is not None
+                yield name, SECRET_MASK if is_masked else _text(value)
+
+
+def shown_lines(text: str) -> str:
+    """What a request wants to change, in one line for logs, without secrets."""
+    return shown_settings(text, _known())
 
 
 def _known() -> dict[str, Declared]:

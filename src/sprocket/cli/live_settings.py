@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sprocket.base.errors import UsageError
-from sprocket.cli import render
+from sprocket.cli import loading, render
 from sprocket.cli.asking import ask
 from sprocket.cli.options import (
     NAMESERVER,
@@ -104,5 +104,18 @@ def change(
     async def question(caller: Caller) -> list[str]:
         return await brokers.change_settings(caller, wanted, cluster=cluster, broker=broker)
 
-    for each in ask(nameserver, timeout, question):
-        typer.echo(f"{each}: {' '.join(settings)}, until it stops")
+    changed = ask(nameserver, timeout, question)
+    shown = " ".join(f"{name}={_shown(name, value)}" for name, value in wanted.items())
+    for each in changed:
+        typer.echo(f"{each}: {shown}, until it stops")
+
+
+def _shown(name: str, value: str) -> str:
+    """A value as it was given, unless it is a secret: what is printed may be kept by others."""
+    from sprocket.base.config import SECRET_MASK, settings_of
+
+    for kind in loading.kinds():
+        for declared in settings_of(kind).values():
+            if declared.about.is_secret and name in (*declared.rocketmq_names, declared.key):
+                return SECRET_MASK
+    return value

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sprocket.cli import loading, render
+from sprocket.cli.loading import Program
 from sprocket.cli.options import ConfigFile, Json, Set, command
 
 if TYPE_CHECKING:
     from sprocket.base.config import Declared
 
 #: Parts whose settings may be in files and in the environment.
-_LOADED = frozenset({"broker", "store", "nameserver", "proxy", "client"})
-
-
-class Program(StrEnum):
-    """What starts with a configuration file."""
-
-    BROKER = "broker"
-    NAMESERVER = "nameserver"
-    STANDALONE = "standalone"
-    PROXY = "proxy"
-    COMMANDS = "commands"
+_LOADED = frozenset({"broker", "store", "nameserver", "tls", "proxy", "client", "audit"})
 
 
 app = typer.Typer(
@@ -51,7 +41,7 @@ def in_programs() -> list[type]:
 )
 def show(config: ConfigFile = None, given: Set = None, as_json: Json = False) -> None:
     """Prints every setting with its value and the origin of the value."""
-    from sprocket.base.config import settings_of
+    from sprocket.base.config import SECRET_MASK, settings_of
 
     loaded = loading.settings(loading.kinds(), file=config, given=given)
     rows = []
@@ -60,7 +50,7 @@ def show(config: ConfigFile = None, given: Set = None, as_json: Json = False) ->
         for each in settings_of(kind).values():
             value = getattr(values, each.name)
             if each.about.is_secret and value is not None:
-                value = "(secret)"
+                value = SECRET_MASK
             rows.append((each.key, value, loaded.origins[each.key]))
     if as_json:
         for key, value, origin in rows:
@@ -103,22 +93,9 @@ def check(
 ) -> None:
     """Checks a configuration file as a start would; the exit code is 0 if it is valid."""
     chosen = program or _program_of(file)
-    loading.of_servers(_kinds_of(chosen), file=file)
+    loading.of_servers(loading.kinds_of(chosen), file=file)
     words = {None: "", Program.STANDALONE: ""}.get(chosen, f" for a {chosen and chosen.value}")
     typer.echo(f"{file}: valid{words}")
-
-
-def _kinds_of(program: Program | None) -> list[type]:
-    """The configuration classes that a program loads; all for None."""
-    broker, store, nameserver, tls, proxy, client = loading.kinds()
-    return {
-        Program.BROKER: [broker, store, tls],
-        Program.NAMESERVER: [nameserver, tls],
-        Program.STANDALONE: [broker, store, nameserver, tls, proxy],
-        Program.PROXY: [proxy, tls],
-        Program.COMMANDS: [client],
-        None: loading.kinds(),
-    }[program]
 
 
 def _program_of(file: Path) -> Program | None:

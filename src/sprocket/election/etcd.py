@@ -58,6 +58,9 @@ class EtcdSecurity(NamedTuple):
     cert: str | None = None
     key: str | None = None
 
+    def __repr__(self) -> str:
+        return f"EtcdSecurity(ca={self.ca!r}, cert={self.cert!r}, key={self.key!r})"
+
 
 class _Refusal(Exception):
     """etcd answered with an error: gRPC's code and the text."""

@@ -58,8 +58,11 @@ def parse_place(value: str) -> ElectorPlace:
 
 def _parsed(value: str) -> ElectorPlace | str:
     scheme, mark, rest = value.strip().partition("://")
+    is_shown = "@" not in value  # what stands before one may be a password
     if not mark:
-        return f"is {_EXAMPLE}, not {shown(value)}"
+        return f"is {_EXAMPLE}" + (f", not {shown(value)}" if is_shown else "")
+    if scheme not in _SCHEMES and not is_shown:
+        return "begins with etcd://, https:// or controller://"
     if scheme not in _SCHEMES:
         return f"begins with etcd://, https:// or controller://, not {shown(scheme + '://')}" + (
             nearest(scheme, _SCHEMES)

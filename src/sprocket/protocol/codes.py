@@ -224,6 +224,7 @@ class OwnRequestCode(IntEnum):
     ESCAPED_MESSAGES = 30_307
     MEMBER_STATE = 30_311
     HAND_OVER = 30_312
+    PROXIED_CLIENTS = 30_321
 
 
 class OwnResponseCode(IntEnum):
@@ -323,6 +324,20 @@ def request_name(code: int) -> str:
 def response_name(code: int) -> str:
     """RocketMQ's name of a response code, for logs and remarks; the number if it has none."""
     return _RESPONSE_NAMES.get(code) or str(code)
+
+
+def version_number(text: str) -> int:
+    """The number of a release that is known by its text, as `5.1.4`; that of our own version if it
+    has none: clients of RocketMQ's gRPC service count their releases from 1.0 or 5.0 on."""
+    major, *rest = text.split(".")
+    if major not in ("4", "5") or len(rest) != 2 or not all(_is_digit(each) for each in rest):
+        return VERSION
+    release = (int(major) - 4) * 100 + int(rest[0]) * 10 + int(rest[1])
+    return 212 + 2 * release + 1
+
+
+def _is_digit(text: str) -> bool:
+    return len(text) == 1 and text.isascii() and text.isdecimal()
 
 
 def version_name(version: int) -> str:

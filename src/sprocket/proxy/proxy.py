@@ -24,6 +24,7 @@ from sprocket.proxy.brokers.calls import AnswerFirst, BrokerCalls, InnerCalls, P
 from sprocket.proxy.brokers.popped_replies import ReceiptHandle
 from sprocket.proxy.brokers.receipts import Receipts
 from sprocket.proxy.clients.commands import ClientCommands
+from sprocket.proxy.clients.ended_transactions import EndedTransactions
 from sprocket.proxy.clients.presence import Presence
 from sprocket.proxy.clients.renewals import Renewals
 from sprocket.proxy.clients.served_clients import ServedClient, ServedClients
@@ -115,6 +116,11 @@ class Proxy:
         return self._server.address
 
     @property
+    def is_inside(self) -> bool:
+        """Whether it is in the process of a broker."""
+        return self._inner is not None
+
+    @property
     def clients(self) -> ServedClients:
         """The clients that it knows."""
         return self._clients
@@ -140,7 +146,8 @@ class Proxy:
 
     def _make(self) -> None:
         config, clock = self._config, self._clock
-        self._commands = ClientCommands(clock, self._entropy)
+        self._ended = EndedTransactions()
+        self._commands = ClientCommands(self._ended, clock, self._entropy)
         self._pool = Pool(
             endpoint=self._asked_by_broker,
             entropy=self._entropy,
@@ -189,7 +196,7 @@ class Proxy:
         sends = SendMethods(brokers, clients, config, clock=self._clock, entropy=self._entropy)
         acks = AckMethods(receipts, self._renewals, config)
         routes = RouteMethods(brokers)
-        transactions = TransactionMethods(brokers, config)
+        transactions = TransactionMethods(brokers, self._ended, config)
         self._telemetry = telemetry = TelemetryMethods(
             brokers, clients, self._presence, self._commands, config, clock=self._clock
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sprocket.base.deadline import Deadline
+from sprocket.protocol.codes import VERSION
 from sprocket.protocol.command import ONEWAY, RESPONSE, Buffer, Command, Header, Reply
 from sprocket.remoting.endpoints import EventualResponse
 from sprocket.remoting.transport import Peer
@@ -22,7 +23,7 @@ class InnerPeer(Peer):
         receive: answers requests to it.
 
     Attributes:
-        language: the client's language, as brokers show it; empty for ours.
+        language, version: the client's, as brokers show them; an empty language for ours.
     """
 
     # All of `Peer` that brokers use is here, so nothing of a real connection is made.
@@ -32,9 +33,11 @@ class InnerPeer(Peer):
         receive: Callable[[Command], EventualResponse] | None = None,
         *,
         language: str = "",
+        version: int = VERSION,
     ) -> None:
         self.address = address
         self.language = language
+        self.version = version
         self.has_spoken = True
         self._receive = receive
         self._is_gone = False

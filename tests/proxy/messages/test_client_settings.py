@@ -11,8 +11,6 @@ from sprocket.proxy.config import ProxyConfig
 from sprocket.proxy.messages.client_settings import (
     answered_settings,
     attempts_max,
-    pause_ms,
-    retry_policy,
 )
 from sprocket.proxy.messages.times import ms_of
 from tests.proxy.world import consumer_settings, producer_settings
@@ -53,41 +51,32 @@ def test_a_consumers_own_settings_count_if_its_group_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "pauses"),
+    ("policy", "initial", "longest", "factor"),
     [
-        ({"type": "CUSTOMIZED"}, [10_000, 30_000, 60_000]),
-        ({"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1, 2, 3, 4]}}, [3, 4, 4]),
-        ({"type": "EXPONENTIAL"}, [5_000, 10_000, 20_000]),
+        ({"type": "EXPONENTIAL"}, 5_000, 7_200_000, 2),
         (
             {
                 "type": "EXPONENTIAL",
-                "exponentialRetryPolicy": {"initial": 100, "max": 250, "multiplier": 2},
+                "exponentialRetryPolicy": {"initial": 100, "max": 250, "multiplier": 3},
             },
-            [100, 200, 250],
+            100, 250, 3,
         ),
     ],
-)
-def test_pauses_follow_the_groups_policy(policy: dict[str, Any], pauses: list[int]) -> None:
-    group = GroupConfig(group_retry_policy=policy)
-    assert [pause_ms(group, attempts) for attempts in range(3)] == pauses
+)  # fmt: skip
+def test_a_groups_growing_pauses_are_told(
+    policy: dict[str, Any], initial: int, longest: int, factor: int
+) -> None:
+    made = answered_settings(consumer_settings(), CONFIG, GroupConfig(group_retry_policy=policy))
+    backoff = made.backoff_policy.exponential_backoff
+    found = (ms_of(backoff.initial), ms_of(backoff.max), backoff.multiplier)
+    assert found == (initial, longest, factor)
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [
-        {},
-        {"type": 7},
-        {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": "soon"}},
-        {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": ["x", -1, True, 1 << 70]}},
-        {"type": "CUSTOMIZED", "customizedRetryPolicy": 7},
-        {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"initial": "x", "multiplier": 0}},
-        {"type": "EXPONENTIAL", "exponentialRetryPolicy": []},
-    ],
-)
-def test_a_policy_may_be_anything(policy: dict[str, Any]) -> None:
-    group = GroupConfig(group_retry_policy=policy)
-    retry_policy(group)
-    assert pause_ms(group, 10**9) > 0
+def test_a_groups_list_of_pauses_is_told() -> None:
+    policy = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1, 2_500]}}
+    made = answered_settings(consumer_settings(), CONFIG, GroupConfig(group_retry_policy=policy))
+    found = made.backoff_policy.customized_backoff.next
+    assert [ms_of(each) for each in found] == [1, 2_500]
 
 
 def test_there_is_one_delivery_at_least() -> None:

@@ -56,9 +56,11 @@ def test_a_client_gets_settings_and_is_then_known() -> None:
     play(test)
 
 
-def test_a_broker_in_the_process_sees_each_client() -> None:
+@pytest.mark.parametrize("inner", [False, True], ids=["over connections", "in the process"])
+def test_a_broker_sees_each_client(inner: bool) -> None:
     async def test(world: World, client: Client) -> None:
         await world.make_topic()
+        await client.receive(hold=5)
         await client.connect(consumer_settings())
         other = Client(world.proxy, "other@1", **{"x-mq-language": "JAVA"})
         await other.connect(consumer_settings())
@@ -68,26 +70,7 @@ def test_a_broker_in_the_process_sees_each_client() -> None:
         await asyncio.sleep(1)
         assert await members(world) == [("me@1", "GO")]
 
-    play(test, inner=True)
-
-
-def test_a_broker_elsewhere_sees_the_proxy_as_a_member() -> None:
-    async def test(world: World, client: Client) -> None:
-        await world.make_topic()
-        await client.receive(hold=5)
-        await client.connect(consumer_settings())
-        await asyncio.sleep(1)
-        ((name, _),) = await members(world)
-        assert name.startswith("proxy@")
-        for _ in range(30):  # longer than a broker knows a client that is silent
-            assert await heartbeat(client) == pb.OK
-            await asyncio.sleep(10)
-        assert len(await members(world)) == 1
-        await client.ask("NotifyClientTermination", pb.NotifyClientTerminationRequest())
-        await asyncio.sleep(1)
-        assert await members(world) == []
-
-    play(test)
+    play(test, inner=inner)
 
 
 @pytest.mark.parametrize("inner", [False, True])

@@ -56,8 +56,9 @@ def test_a_commit_delivers_and_a_rollback_does_not(inner: bool) -> None:
         got = await client.receive(hold=5)
         assert got.bodies == [b"1"]
         assert got.messages[0].system_properties.message_type == pb.TRANSACTION
-        assert await end(client, second, pb.COMMIT) == 50001
-        assert await end(client, first, pb.ROLLBACK) == 50001
+        for done in (first, second):
+            for resolution in (pb.COMMIT, pb.ROLLBACK):
+                assert await end(client, done, resolution) == 50001
         assert (await client.receive(hold=5)).messages == []
 
     play(test, inner=inner)
@@ -79,6 +80,38 @@ def test_a_producer_is_asked_what_it_did_not_say(inner: bool) -> None:
         assert (await client.receive(hold=5)).bodies == [b"hello"]
 
     play(test, inner=inner, broker=QUICK)
+
+
+def test_another_proxy_repeats_an_end_and_refuses_one_that_contradicts() -> None:
+    async def test(world: World, client: Client) -> None:
+        await world.make_topic(kind="TRANSACTION")
+        first, second = await half(client, b"1"), await half(client, b"2")
+        assert await end(client, first, pb.COMMIT) == pb.OK
+        assert await end(client, second, pb.ROLLBACK) == pb.OK
+        async with proxy_before(world.cluster, ProxyConfig(port=8082)) as proxied:
+            other = Client(proxied.proxy)
+            assert await end(other, first, pb.ROLLBACK) == 50001
+            assert await end(other, second, pb.COMMIT) == 50001
+            assert await end(other, first, pb.COMMIT) == pb.OK
+            assert await end(other, second, pb.ROLLBACK) == pb.OK
+        assert (await client.receive(hold=5)).bodies == [b"1"]
+
+    play(test)
+
+
+def test_an_end_that_failed_may_be_repeated() -> None:
+    async def test(world: World, client: Client) -> None:
+        await world.make_topic(kind="TRANSACTION")
+        found = await half(client)
+        machine = world.cluster.brokers[0]
+        machine.pause()
+        assert await end(client, found, pb.COMMIT) == pb.PROXY_TIMEOUT
+        machine.wake()
+        assert await end(client, found, pb.COMMIT) == pb.OK
+        assert await end(client, found, pb.COMMIT) == 50001
+        assert (await client.receive(hold=5)).bodies == [b"hello"]
+
+    play(test)
 
 
 def test_an_end_that_is_not_known_yet_leaves_the_transaction_open() -> None:

@@ -11,8 +11,10 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sprocketmq[spark]'")
 
 from sprocket.base.errors import ConfigError, UsageError
+from sprocket.message.batch import BatchedMessage, encode
 from sprocket.message.compression import Compression, compress
 from sprocket.message.hashing import java_hash
+from sprocket.message.inner_batch import WRAPPED
 from sprocket.spark.options.loss import ReadFailed
 from sprocket.spark.options.options import StoreOptions, StreamOptions, read_options
 from tests.spark.stores import Store, golden_store, log_offsets, manifest, rows
@@ -140,6 +142,67 @@ def test_messages_are_chosen_by_topic_tag_condition_and_time(
     assert bodies(subscribe="returns", **span) == {21, 24, 27}
     assert bodies(subscribe="nothing") == set()
     assert bodies(startingTimestamp=str(BORN_MS + 10**9)) == set()
+
+
+def with_batches(tmp_path: Path) -> Store:
+    """A topic with batch queues, beside an ordinary one: batches, and messages sent alone."""
+    store = Store(tmp_path / "store", file_bytes=2048)
+    for number in range(12):
+        parts = [
+            BatchedMessage(0, b"%d.%d" % (number, part), f"TAGS\x01{tag}\x02KEYS\x01{part}\x02")
+            for part, tag in enumerate(("paid", "new", "paid"))
+        ]
+        base = store.offsets.get(("packs", number % 2), 0)
+        store.add(
+            "packs", number % 2, messages=3, body=encode(parts), sys_flag=WRAPPED,
+            properties=f"INNER_NUM\x013\x02INNER_BASE\x01{base}\x02".encode(),
+        )  # fmt: skip
+        store.add("packs", number % 2, messages=1, body=b"%d.3" % number)
+        store.add("orders", body=b"other", sys_flag=0)
+    return store
+
+
+@pytest.mark.parametrize("has_queues", [True, False])
+@pytest.mark.parametrize("tasks", ["1", "7"])
+def test_messages_of_batch_queues_are_rows_of_their_own(
+    tmp_path: Path, has_queues: bool, tasks: str
+) -> None:
+    root = with_batches(tmp_path).save(has_queues=has_queues)
+    found = rows(root, subscribe="packs", minPartitions=tasks)
+    assert [row["body"] for row in found] == [
+        b"%d.%d" % (n, k) for n in range(12) for k in range(4)
+    ]
+    for number in (0, 1):
+        offsets = [row["queue_offset"] for row in found if row["queue_id"] == number]
+        assert offsets == list(range(24))
+    paid = rows(root, subscribe="packs", tags="paid", minPartitions=tasks)
+    assert {row["body"].split(b".")[1] for row in paid} == {b"0", b"2", b"3"}
+    assert {row["tag"] for row in paid} == {"paid"}
+    new = rows(root, subscribe="packs,orders", tags="new", minPartitions=tasks)
+    assert [row["body"] for row in new] == [b"%d.1" % number for number in range(12)]
+    both = rows(root, subscribe="packs,orders", minPartitions=tasks)
+    assert len(both) == 60
+    assert {row["sys_flag"] for row in both} == {0}
+    assert len(rows(root)) == 60
+
+
+def test_files_without_a_topic_of_batch_queues_are_not_read(tmp_path: Path) -> None:
+    from sprocket.spark.store_files.plan import plan_store
+
+    store = filled(tmp_path)
+    store.add("packs", messages=2, body=encode([BatchedMessage(0, b"x", "")] * 2), sys_flag=WRAPPED)
+    root = store.save()
+    pieces = plan_store(read_options({"store": str(root), "subscribe": "packs"}, StoreOptions))
+    assert len({piece.file for piece in pieces}) == 1
+
+
+def test_a_record_that_should_hold_a_batch_and_does_not_is_loss(tmp_path: Path) -> None:
+    store = with_batches(tmp_path)
+    at = store.add("packs", messages=2, body=b"no batch", sys_flag=WRAPPED)
+    root = store.save()
+    with pytest.raises(ReadFailed, match=f"at position {at % 2048}.*holds no batch"):
+        rows(root, subscribe="packs")
+    assert len(rows(root, subscribe="packs", failOnDataLoss="false")) == 48
 
 
 def test_files_that_cannot_hold_the_wanted_time_are_not_read(tmp_path: Path) -> None:

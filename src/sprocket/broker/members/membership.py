@@ -128,15 +128,24 @@ class MembershipRequests:
         if len(command.body) > _BODY_BYTES_MAX:
             raise RemoteProtocolError(f"a heartbeat has at most {_BODY_BYTES_MAX} bytes")
         body = HeartbeatBody.of_request(command.body)
-        client = ClientInfo(
-            peer,
-            body.client_id,
-            peer.address,
-            command.language,
-            command.version,
-            self._clock.now_ms(),
-            loop_ms(),
+        client = self.described(
+            peer, body.client_id, language=command.language, version=command.version
         )
+        return self.record(body, client, peer)
+
+    def described(self, peer: Peer, client_id: str, *, language: str, version: int) -> ClientInfo:
+        """A client that gives a sign of life now."""
+        now_ms = self._clock.now_ms()
+        return ClientInfo(peer, client_id, peer.address, language, version, now_ms, loop_ms())
+
+    def record(
+        self, body: HeartbeatBody, client: ClientInfo, peer: Peer
+    ) -> Reply | Awaitable[Reply]:
+        """Records a heartbeat.
+
+        Raises:
+            SystemBusy: there are too many topics, groups or members.
+        """
         self._watch(peer)
         heartbeat = _Heartbeat(body, client)
         if len(body.consumers) + len(body.producers) > _GROUPS_AT_ONCE:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from sprocket.base.errors import InvalidParameter, RemoteProtocolError
 from sprocket.broker.dispatch import Endpoints
-from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.settings import BrokerSettings, shown_lines
 from sprocket.broker.tables.topics import Topics
 from sprocket.delay.timers.counts import Counts
 from sprocket.delay.timers.shape import Shape
@@ -88,7 +88,7 @@ class SettingRequests:
         if config.permission != before[0].permission:
             self._on_permission()
         if (config, store) != before:
-            logger.warning("%s changes settings: %s", peer.address, " ".join(text.split()))
+            logger.warning("%s changes settings: %s", peer.address, shown_lines(text))
         return Reply()
 
     def _check_timers(self, store: StoreConfig) -> None:

@@ -28,6 +28,7 @@ from sprocket.client.group.offsets import Start, StartPosition
 from sprocket.client.group.remote_requests import MemberInfo, RemoteRequests
 from sprocket.client.group.shares import MembershipOptions
 from sprocket.client.popping.ack_queue import AckQueue
+from sprocket.client.popping.group_pauses import GroupPauses
 from sprocket.client.popping.pop_client import INIT_MODES, PopClient
 from sprocket.client.popping.pop_feed import PopFeedParts
 from sprocket.client.popping.pop_lookup import AssignedLookup, PopLookup
@@ -103,6 +104,7 @@ class MessageSource:
         self._config = config = options.config
         self._subscriptions = subscriptions
         self._popping: Popping | None = None
+        self._group_pauses: GroupPauses | None = None
         membership_options = MembershipOptions(local=local)
         if options.mode == "pull":
             dispatcher.open(session)
@@ -172,6 +174,8 @@ class MessageSource:
         """Sends acknowledgements and offsets of what is done, and leaves the group."""
         if self._popping is not None:
             await self._popping.close(Deadline.after_ms(self._config.call_timeout_ms))
+        if self._group_pauses is not None:
+            await self._group_pauses.close()
         await self._membership.leave()
 
     def _open(
@@ -191,12 +195,14 @@ class MessageSource:
             finish=dispatcher.finish if options.ordered else None,
         )
         popping = Popping(parts, self._subscriptions)
+        group_pauses = self._group_pauses = GroupPauses(session, options.group)
 
         def around(pulled: RedeliveryPolicy, reconsume_max: int) -> RedeliveryPolicy:
             return PopRedelivery(
                 pops,
                 popping.window_of,
                 pulled=pulled,
+                pauses=group_pauses,
                 reconsume_max=reconsume_max,
                 timeout_ms=config.call_timeout_ms,
             )

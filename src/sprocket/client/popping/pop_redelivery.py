@@ -12,9 +12,9 @@ from collections.abc import Callable
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import HandleExpired, SprocketError
 from sprocket.client.delivery.redeliver import RedeliveryPolicy
+from sprocket.client.popping.group_pauses import GroupPauses
 from sprocket.client.popping.pop_client import PopClient
 from sprocket.client.popping.popped_window import PoppedWindow
-from sprocket.clientcore.pops import retry_ms
 from sprocket.message.message import StoredMessage
 from sprocket.message.popped_message import PoppedMessage
 
@@ -28,6 +28,7 @@ class PopRedelivery:
         pops: asks the brokers.
         window_of: returns the window that holds a message; None if none does.
         pulled: what happens to messages that were pulled.
+        pauses: when messages come again.
         reconsume_max: after so many failures a message becomes a dead letter.
         timeout_ms: how long a request may be repeated.
     """
@@ -38,12 +39,14 @@ class PopRedelivery:
         window_of: Callable[[PoppedMessage], PoppedWindow | None],
         *,
         pulled: RedeliveryPolicy,
+        pauses: GroupPauses,
         reconsume_max: int,
         timeout_ms: int,
     ) -> None:
         self._pops = pops
         self._window_of = window_of
         self._pulled = pulled
+        self._pauses = pauses
         self._reconsume_max = reconsume_max
         self._timeout_ms = timeout_ms
 
@@ -67,7 +70,7 @@ class PopRedelivery:
             if is_dead:
                 await self._pops.bury(message, self._deadline())
             else:
-                hidden_ms = retry_ms(message.reconsume_times, delay_level)
+                hidden_ms = await self._pauses.of(message, delay_level)
                 await self._pops.hide(message, hidden_ms, self._deadline())
         except HandleExpired:  # it comes again anyway
             pass

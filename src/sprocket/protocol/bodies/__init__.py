@@ -18,6 +18,8 @@ from sprocket.protocol.bodies.client import (
     ProducerData,
     ProducerInfo,
     ProducerTable,
+    ProxiedClientBody,
+    ProxiedClientsBody,
     SubscriptionData,
 )
 from sprocket.protocol.bodies.election import (
@@ -155,6 +157,8 @@ __all__ = [
     "ProducerData",
     "ProducerInfo",
     "ProducerTable",
+    "ProxiedClientBody",
+    "ProxiedClientsBody",
     "Queue",
     "QueueData",
     "QueueEntry",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from sprocket.protocol.bodies.body import Body, Queue, always
-from sprocket.protocol.command import Long
+from sprocket.protocol.command import Int, Long
 
 #: The C++ client sends numbers for these. Source: ConsumeType.h of rocketmq-client-cpp.
 _BY_NUMBER = {
@@ -93,6 +93,31 @@ class HeartbeatBody(Body):
                     if isinstance(number, int) and 0 <= number < len(names):
                         consumer[field] = names[number]
         return value
+
+
+class ProxiedClientBody(Body):
+    """A client of a proxy: what it would tell a broker over a connection of its own.
+
+    Attributes:
+        address: `ip:port` of its connection to the proxy.
+    """
+
+    address: str = always("")
+    heartbeat: HeartbeatBody | None = None
+    language: str = always("")
+    version: Int = always(0)
+
+
+class ProxiedClientsBody(Body):
+    """Body of `ProxiedClients`.
+
+    Attributes:
+        clients: those that are new or have changed.
+        left: the ids of those that are gone.
+    """
+
+    clients: list[ProxiedClientBody] = always([])
+    left: list[str] = always([])
 
 
 class CheckClientBody(Body):

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import msgspec
 
+from sprocket.protocol.codes import OwnRequestCode
 from sprocket.protocol.command import Header, Int
 
 
@@ -36,6 +37,26 @@ class Unregister(Header, kw_only=True):
     client_id: str = msgspec.field(name="clientID")
     producer_group: str | None = None
     consumer_group: str | None = None
+
+
+class ProxiedClientsReply(Header, kw_only=True):
+    """How many clients of the proxy the broker knows now."""
+
+    known: Int
+
+
+class ProxiedClients(Header, kw_only=True):
+    """A proxy lists its clients that have come, changed or left; request body:
+    `ProxiedClientsBody`. All others live on. RocketMQ has no such request.
+
+    Attributes:
+        is_whole: whether the broker is to forget all that were listed before.
+    """
+
+    code: ClassVar[int] = OwnRequestCode.PROXIED_CLIENTS
+    reply: ClassVar[type[Header]] = ProxiedClientsReply
+
+    is_whole: bool = False
 
 
 class GroupMembers(Header, kw_only=True):

@@ -105,6 +105,7 @@ class InnerCalls:
         command = Command(
             header.code,
             language=inner.language or LANGUAGE,
+            version=inner.version,
             body=body,
             serialization=BINARY,
             header=header,

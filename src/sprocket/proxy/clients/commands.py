@@ -20,6 +20,7 @@ from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.client import ConsumeDirectly, ConsumerRunning
 from sprocket.protocol.requests.transaction import CheckTransaction
+from sprocket.proxy.clients.ended_transactions import EndedTransactions
 from sprocket.proxy.clients.served_clients import ServedClient, ServedClients
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.messages.delivered_messages import fill_message, opening_of_answer
@@ -40,9 +41,14 @@ _VERDICTS = {
 
 
 class ClientCommands:
-    """Passes requests of brokers on, and the answers of clients back."""
+    """Passes requests of brokers on, and the answers of clients back.
 
-    def __init__(self, clock: Clock, entropy: Entropy) -> None:
+    Args:
+        ended: transactions that a broker asks about may be ended again.
+    """
+
+    def __init__(self, ended: EndedTransactions, clock: Clock, entropy: Entropy) -> None:
+        self._ended = ended
         self._clock = clock
         self._entropy = entropy
         #: By nonce, what a client was asked and has not answered.
@@ -61,7 +67,7 @@ class ClientCommands:
 
         Args:
             broker: the name of the broker that asks, if it is known.
-            client: whom it asks, at a broker that knows each client.
+            client: whom it asks, at a broker in the same process.
 
         Raises:
             RemoteProtocolError: a field is missing or ill-typed.
@@ -71,10 +77,12 @@ class ClientCommands:
             return None
         if command.code == ConsumerRunning.code:
             running = command.read(ConsumerRunning)
+            client = client or clients.find(running.client_id)
             asked = self._choose(client, clients.consuming(running.consumer_group))
             return self._trace(asked, is_wanted=running.jstack_enable)
         if command.code == ConsumeDirectly.code:
             consume = command.read(ConsumeDirectly)
+            client = client or clients.find(consume.client_id or "")
             asked = self._choose(client, clients.consuming(consume.consumer_group))
             return self._verify(asked, command)
         if command.is_oneway:  # that members have changed, or offsets: nothing to do for pops
@@ -114,9 +122,9 @@ class ClientCommands:
             opening=opening_of_answer(),
             now_ms=self._clock.now_ms(),
         )
-        asked.transaction_id = TransactionId(
-            name, header.commit_log_offset, header.tran_state_table_offset
-        ).encode()
+        half = TransactionId(name, header.commit_log_offset, header.tran_state_table_offset)
+        self._ended.reopen(half)
+        asked.transaction_id = half.encode()
         client.send(made)
 
     def _trace(self, client: ServedClient | None, *, is_wanted: bool) -> EventualResponse:

@@ -17,10 +17,10 @@ from itertools import count
 
 from sprocket.base.errors import SprocketError
 from sprocket.base.ports import Clock
+from sprocket.clientcore.retry_policy import pause_ms
 from sprocket.message.pop_handle import PopHandle
 from sprocket.protocol.bodies import GroupConfig
 from sprocket.proxy.config import ProxyConfig
-from sprocket.proxy.messages.client_settings import pause_ms
 from sprocket.proxy.messages.statuses import CallRefused
 
 logger = logging.getLogger(__name__)

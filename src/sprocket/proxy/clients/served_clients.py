@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from typing import Protocol
 
+from sprocket.protocol.codes import version_number
 from sprocket.protocol.command import Command
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.messages.statuses import CallRefused
@@ -47,6 +49,7 @@ class ServedClient:
     Attributes:
         settings: as it sent them.
         changed_ms: when it last sent other ones, ms since 1970 UTC.
+        revision: another number after each change, and for each client; 0 without settings.
         stream: its telemetry; None while it has none.
         peer: stands for it at a broker in the same process.
         heard: when it last gave a sign of life, in seconds on the loop's clock.
@@ -67,8 +70,14 @@ class ServedClient:
         self.settings = pb.Settings()
         self.settings_bytes = 0
         self.changed_ms = 0
+        self.revision = 0
         self.stream: CommandStream | None = None
-        self.peer = InnerPeer(address, lambda command: receive(self, command), language=language)
+        self.peer = InnerPeer(
+            address,
+            lambda command: receive(self, command),
+            language=language,
+            version=version_number(version),
+        )
         self.heard = 0.0
 
     @property
@@ -86,10 +95,10 @@ class ServedClient:
         """The topics of a producer."""
         return [topic.name for topic in self.settings.publishing.topics]
 
-    def accept(self, settings: pb.Settings, now_ms: int) -> None:
-        """Takes over settings."""
-        if settings != self.settings:
-            self.changed_ms = now_ms
+    def accept(self, settings: pb.Settings, now_ms: int, revision: int) -> None:
+        """Takes over settings; other ones get the revision."""
+        if settings != self.settings or not self.revision:
+            self.changed_ms, self.revision = now_ms, revision
         self.settings = settings
         self.settings_bytes = settings.ByteSize()
 
@@ -137,6 +146,7 @@ class ServedClients:
         self._on_gone = on_gone
         self._loop = asyncio.get_running_loop()
         self._clients: dict[str, ServedClient] = {}
+        self._revisions = count(1)
 
     def __len__(self) -> int:
         return len(self._clients)
@@ -189,7 +199,7 @@ class ServedClients:
             text = "the settings of all clients have too many bytes"
             raise CallRefused(pb.TOO_MANY_REQUESTS, text)
         self._settings_bytes += more
-        client.accept(kept, now_ms)
+        client.accept(kept, now_ms, next(self._revisions))
 
     def heard(self, client: ServedClient) -> None:
         """Records a sign of life."""

@@ -1,7 +1,7 @@
 """EndTransaction: commits or rolls back the half message that a transaction id names.
 
 The broker's answer is waited for, so that a client hears of an end that failed. RocketMQ's proxy
-sends it one-way.
+sends it one-way. An end of a transaction that has ended is refused, as that proxy does.
 Source: EndTransactionActivity, TransactionProcessor of RocketMQ 5.3 (module proxy).
 """
 
@@ -11,11 +11,12 @@ from sprocket.base.deadline import Deadline
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.transaction import COMMIT, ROLLBACK, EndTransaction
 from sprocket.proxy.brokers.brokers import Brokers
+from sprocket.proxy.clients.ended_transactions import EndedTransactions
 from sprocket.proxy.config import ProxyConfig
 from sprocket.proxy.http2.calls import GrpcCall
 from sprocket.proxy.messages import checks
 from sprocket.proxy.messages import rocketmq_pb2 as pb
-from sprocket.proxy.messages.statuses import status
+from sprocket.proxy.messages.statuses import CallRefused, status
 from sprocket.proxy.messages.transaction_ids import TransactionId
 
 _ENDS = {pb.COMMIT: COMMIT, pb.ROLLBACK: ROLLBACK}
@@ -24,8 +25,9 @@ _ENDS = {pb.COMMIT: COMMIT, pb.ROLLBACK: ROLLBACK}
 class TransactionMethods:
     """Ends transactions."""
 
-    def __init__(self, brokers: Brokers, config: ProxyConfig) -> None:
+    def __init__(self, brokers: Brokers, ended: EndedTransactions, config: ProxyConfig) -> None:
         self._brokers = brokers
+        self._ended = ended
         self._config = config
 
     async def end(
@@ -34,7 +36,7 @@ class TransactionMethods:
         """Ends a transaction. One whose end is not known yet stays: the broker asks again.
 
         Raises:
-            CallRefused: it is no transaction id.
+            CallRefused: it is no transaction id, or its transaction has ended.
             SprocketError: the broker refuses, or cannot be reached.
         """
         topic = checks.topic_name(request.topic)
@@ -52,8 +54,17 @@ class TransactionMethods:
                 transaction_id=request.message_id,
                 bname=half.broker,
             )
+            await self._end(half, topic, header)
+        return pb.EndTransactionResponse(status=status(pb.OK))
+
+    async def _end(self, half: TransactionId, topic: str, header: EndTransaction) -> None:
+        if not self._ended.begin(half):
+            raise CallRefused(pb.INTERNAL_SERVER_ERROR, "the transaction has ended already")
+        try:
             address = await self._brokers.address_of(half.broker, topic)
             deadline = Deadline.after_ms(self._config.call_timeout_ms)
             outcome = self._brokers.call(address, header, deadline=deadline)
             (outcome if isinstance(outcome, Command) else await outcome).checked()
-        return pb.EndTransactionResponse(status=status(pb.OK))
+        except BaseException:  # whatever happened, the client may try again
+            self._ended.reopen(half)
+            raise

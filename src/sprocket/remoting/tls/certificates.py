@@ -38,6 +38,9 @@ class KeyPair(NamedTuple):
     key: str | None
     password: str | None
 
+    def __repr__(self) -> str:
+        return f"KeyPair(certificate={self.certificate!r}, key={self.key!r})"
+
 
 def serving(config: TlsConfig, protocols: Sequence[str] = ()) -> ssl.SSLContext:
     """What a server needs for its handshakes.

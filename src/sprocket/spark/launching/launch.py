@@ -8,6 +8,7 @@ session with this package installed reads topics as well.
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import re
 import shutil
@@ -55,6 +56,7 @@ def session(
     check_pyspark()
     from pyspark.sql import SparkSession
 
+    _keep_options_out_of_logs()
     active = SparkSession.getActiveSession()
     if active is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         prepare_environment(master)
@@ -71,6 +73,16 @@ def session(
     if local_cores(master) is not None:
         _write_checkpoints_plainly(made)
     return made
+
+
+def _keep_options_out_of_logs() -> None:
+    """Py4J writes each call to Java at the level DEBUG, and so `.option("secretKey", …)`.
+
+    It stays silent unless a program sets the level of its logger, and not only of all.
+    """
+    py4j = logging.getLogger("py4j")
+    if py4j.level == logging.NOTSET:
+        py4j.setLevel(logging.INFO)
 
 
 def _write_checkpoints_plainly(made: SparkSession) -> None:

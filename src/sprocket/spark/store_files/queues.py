@@ -2,8 +2,8 @@
 
 Other records of the log need not be read then. Nothing is opened for writing.
 
-Source: ConsumeQueue of RocketMQ 4.9 and 5.x; the entries are described in
-`sprocket.store.views.consume_queue`.
+Source: ConsumeQueue of RocketMQ 4.9 and 5.x, BatchConsumeQueue of 5.x; the entries are described in
+`sprocket.store.views.consume_queue`, the units of batch queues in `…views.batch_unit`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sprocket.spark.records.layout import Places
+from sprocket.store.views.batch_unit import UNIT_BYTES
 from sprocket.store.views.consume_queue import BLANK_SIZE, ENTRY_BYTES
 
 _ENTRY = np.dtype([("log_offset", ">i8"), ("size", ">i4"), ("tag_code", ">i8")])
 assert _ENTRY.itemsize == ENTRY_BYTES
+#: A unit begins as an entry does.
+_UNIT = np.dtype([*_ENTRY.descr, ("rest", f"V{UNIT_BYTES - ENTRY_BYTES}")])
 _FOLDER = "consumequeue"
+_BATCH_FOLDER = "batchconsumequeue"
 
 
 class QueueRecords(NamedTuple):
@@ -31,12 +35,19 @@ class QueueRecords(NamedTuple):
     sizes: Places
 
 
+class _QueueFolder(NamedTuple):
+    """The folder of a queue, and the form of its entries."""
+
+    folder: Path
+    kind: np.dtype[Any]
+
+
 @dataclass(frozen=True, slots=True)
 class QueueFiles:
-    """The consume queues of a store.
+    """The consume queues of a store, those of both kinds.
 
     Attributes:
-        store: the folder that has `consumequeue`.
+        store: the folder that has `consumequeue` and `batchconsumequeue`.
     """
 
     store: Path
@@ -56,57 +67,59 @@ class QueueFiles:
         """The records of the topics in [log_start, log_end) of the log.
 
         Args:
-            tag_codes: hashes of the wanted tags; None for all.
+            tag_codes: hashes of the wanted tags; None for all. A record that holds a batch is
+                always there: its messages have tags of their own.
         """
-        some = [
-            entries
-            for topic in topics
-            for queue in self._queues(topic)
-            for entries in _between(queue, log_start, log_end)
-        ]
-        if not some:
+        found: list[NDArray[Any]] = []
+        for queue in (queue for topic in topics for queue in self._queues(topic)):
+            for entries in _between(queue, log_start, log_end):
+                if tag_codes is not None and queue.kind is _ENTRY:
+                    entries = entries[np.isin(entries["tag_code"], list(tag_codes))]
+                found.append(entries)
+        if not found:
             none = np.empty(0, np.int64)
             return QueueRecords(none, none)
-        entries = np.concatenate(some)
-        if tag_codes is not None:
-            entries = entries[np.isin(entries["tag_code"], list(tag_codes))]
-        entries = entries[np.argsort(entries["log_offset"], kind="stable")]
-        return QueueRecords(
-            entries["log_offset"].astype(np.int64), entries["size"].astype(np.int64)
-        )
+        log_offsets = np.concatenate([each["log_offset"] for each in found]).astype(np.int64)
+        sizes = np.concatenate([each["size"] for each in found]).astype(np.int64)
+        # A topic whose kind was changed by a crash may have queues of both for a while.
+        log_offsets, first = np.unique(log_offsets, return_index=True)
+        return QueueRecords(log_offsets, sizes[first])
 
-    def _queues(self, topic: str) -> Iterator[Path]:
-        folder = self.store / _FOLDER / topic
-        if folder.is_dir():
-            yield from (one for one in sorted(folder.iterdir()) if one.name.isdecimal())
+    def _queues(self, topic: str) -> Iterator[_QueueFolder]:
+        for name, kind in ((_FOLDER, _ENTRY), (_BATCH_FOLDER, _UNIT)):
+            folder = self.store / name / topic
+            if folder.is_dir():
+                for one in sorted(folder.iterdir()):
+                    if one.name.isdecimal():
+                        yield _QueueFolder(one, kind)
 
 
-def _between(queue: Path, log_start: int, log_end: int) -> Iterator[NDArray[Any]]:
+def _between(queue: _QueueFolder, log_start: int, log_end: int) -> Iterator[NDArray[Any]]:
     """The entries of one queue whose log offsets are in [log_start, log_end)."""
-    files = sorted(one for one in queue.iterdir() if one.name.isdecimal())
-    first_logs = [_first_log_offset(one) for one in files]
+    files = sorted(one for one in queue.folder.iterdir() if one.name.isdecimal())
+    first_logs = [_first_log_offset(one, queue.kind) for one in files]
     for index, file in enumerate(files):
         following = [log for log in first_logs[index + 1 :] if log is not None]
         first = first_logs[index]
         if first is None or first >= log_end or (following and following[0] <= log_start):
             continue
-        entries = _entries(file)
+        entries = _entries(file, queue.kind)
         logs = entries["log_offset"]
         yield entries[(logs >= log_start) & (logs < log_end)]
 
 
-def _entries(file: Path, count: int = -1) -> NDArray[Any]:
+def _entries(file: Path, kind: np.dtype[Any], count: int = -1) -> NDArray[Any]:
     """The entries of a file that refer to records."""
-    entries: NDArray[Any] = np.fromfile(file, _ENTRY, count)
+    entries: NDArray[Any] = np.fromfile(file, kind, count)
     is_used: NDArray[np.bool_] = (entries["size"] > 0) & (entries["size"] != BLANK_SIZE)
     used: NDArray[Any] = entries[is_used]
     return used
 
 
-def _first_log_offset(file: Path) -> int | None:
+def _first_log_offset(file: Path, kind: np.dtype[Any]) -> int | None:
     """The log offset of the first entry of a file that refers to a record; None without one."""
     for count in (1, -1):
-        entries = _entries(file, count)
+        entries = _entries(file, kind, count)
         if len(entries):
             return int(entries["log_offset"][0])
     return None

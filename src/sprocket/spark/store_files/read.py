@@ -18,14 +18,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from sprocket.base.errors import CorruptRecord
+from sprocket.base.errors import CorruptRecord, RemoteProtocolError
 from sprocket.filter.tags import TagFilter
+from sprocket.message.inner_batch import WRAPPED
 from sprocket.message.record import PREPARED, ROLLED_BACK, TRANSACTION_MASK
 from sprocket.message.topic import SCHEDULE, SYSTEM_PREFIX, TIMER, is_system_topic
 from sprocket.spark.options.loss import ReadFailed, report_loss
 from sprocket.spark.options.options import StoreOptions
 from sprocket.spark.reading.pushdown import EVERYTHING, narrow_choice
 from sprocket.spark.records import layout
+from sprocket.spark.records.batches import taken_apart
 from sprocket.spark.records.decode import Decoder, topics_of
 from sprocket.spark.records.layout import Layout
 from sprocket.spark.store_files.plan import Piece, plan_store
@@ -127,7 +129,7 @@ class PieceReader:
         try:
             with reader:
                 for places in self._runs(reader, piece):
-                    yield from self._batches(places)
+                    yield from self._batches(places, file.path)
         except CorruptRecord as error:
             raise ReadFailed(f"{error}; read it with minPartitions 1") from error
 
@@ -146,11 +148,23 @@ class PieceReader:
         )
         return reader.records(found.log_offsets - start, found.sizes)
 
-    def _batches(self, places: Layout) -> Iterator[pa.RecordBatch]:
+    def _batches(self, places: Layout, path: str) -> Iterator[pa.RecordBatch]:
         keep = self._is_chosen(places)
         if keep is not None and not keep.all():
             places = places.filtered(keep)
+        if ((places.sys_flags & WRAPPED) == WRAPPED).any():
+            places = self._taken_apart(places, path)
         return self._decoder.rows(places, None, self._options.broker)
+
+    def _taken_apart(self, places: Layout, path: str) -> Layout:
+        """The same messages, each in a record of its own."""
+        view, parts = memoryview(places.buffer), list[bytes]()
+        for start, end in zip(places.starts.tolist(), places.ends.tolist(), strict=True):
+            try:
+                parts.append(taken_apart(view[start:end]))
+            except RemoteProtocolError as error:
+                self._damaged(path, start, end, f"the record holds no batch: {error}")
+        return layout.lay_out(b"".join(parts))
 
     def _is_chosen(self, places: Layout) -> NDArray[np.bool_] | None:
         """A mask of the records of wanted topics and times that consumers may see.
