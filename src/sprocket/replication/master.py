@@ -287,6 +287,7 @@ class Master:
         """Sends the log from an offset on, until the connection is closed."""
         rules, log, mark = self._rules, self._log, self._sendable
         limit = FlowLimit(rules.bytes_per_second)
+        batch_bytes = limit.at_once(rules.batch_bytes)
         time = asyncio.get_running_loop().time
         if self._form.has_confirmed:
             self._send(link, position, b"")
@@ -294,8 +295,8 @@ class Master:
             if not await mark.reach(position + 1, Deadline.after(rules.heartbeat)):
                 self._send(link, position, b"")
                 continue
-            await self._store.cold.load_log(position, position + rules.batch_bytes)
-            end = self._form.batch_end(position, min(position + rules.batch_bytes, mark.value))
+            await self._store.cold.load_log(position, position + batch_bytes)
+            end = self._form.batch_end(position, min(position + batch_bytes, mark.value))
             data = log.read(position, end - position)
             self._send(link, position, data)
             position += len(data)

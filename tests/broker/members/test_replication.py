@@ -252,6 +252,71 @@ def test_a_slave_sends_who_has_caught_up_to_its_master() -> None:
     play(test, slave_reads=True)
 
 
+async def with_a_log(network: Network, **settings: object) -> tuple[Cluster, int]:
+    """A cluster whose slave was not started yet, and where its master's log ends."""
+    config = BrokerConfig(**settings)  # type: ignore[arg-type]
+    cluster = Cluster(network, 1, slaves=1, broker=config)
+    for machine in (*cluster.nameservers, *cluster.brokers):
+        await machine.start()
+    asker = Asker(cluster.brokers[0].server)
+    async with asker.pool:
+        await asker.create("T")
+        for number in range(120):
+            await asker.send("T", b"%03d" % number + bytes(1000))
+    return cluster, cluster.brokers[0].server._store.log_end
+
+
+def test_a_slave_far_behind_gets_no_more_than_the_limit_and_goes_on_all_the_time() -> None:
+    # The default batch is 43 times what the limit gives in a second, and a connection on which
+    # nothing comes for 20 s is closed.
+    async def main(network: Network) -> None:
+        rate = 3_000
+        cluster, log_end = await with_a_log(
+            network, replication_start="first", replication_limit=True,
+            replication_bytes_per_second=rate,
+        )  # fmt: skip
+        slave, before, ends = cluster.slaves[0], 0, list[int]()
+        await slave.start()
+        await asyncio.sleep(2)
+        links = set(cluster.brokers[0].server._inside.parts.replication.sender.links)
+        for _ in range(30):
+            before = slave.server._store.replica.end
+            await asyncio.sleep(1)
+            ends.append(slave.server._store.replica.end - before)
+        assert 2 * rate // 3 <= sum(ends) / len(ends) <= 1.05 * rate
+        assert max(ends) <= 2 * rate
+        sender = cluster.brokers[0].server._inside.parts.replication.sender
+        assert set(sender.links) == links, "on one connection"
+        await asyncio.sleep(log_end / rate)
+        assert slave.server._store.log_end == log_end
+        await cluster.stop()
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("start", ["first", "last", "70000"])
+def test_a_new_slave_begins_where_that_is_set(start: str) -> None:
+    async def main(network: Network) -> None:
+        cluster, log_end = await with_a_log(network, replication_start=start)
+        slave, file_bytes = cluster.slaves[0], SMALL_STORE.log_file_bytes
+        await slave.start()
+        await asyncio.sleep(5)
+        store = slave.server._store
+        wanted = {"first": 0, "last": log_end}.get(start, 70_000)
+        assert store.log_start == wanted - wanted % file_bytes
+        assert store.log_end == log_end
+        asker = Asker(cluster.brokers[0].server)
+        async with asker.pool:
+            (*_, last) = await asker.bodies("T")
+        newest = store.read("T", 0, 119, count_max=1, bytes_max=1)
+        assert [bytes(each.body) for each in newest.records()] == [last]
+        first = store.min_offset("T", 0)
+        assert (first == 0) == (start == "first")
+        await cluster.stop()
+
+    simulate(main)
+
+
 def test_a_log_that_has_grown_apart_is_not_copied(caplog: pytest.LogCaptureFixture) -> None:
     async def test(running: BrokerGroup) -> None:
         await sent(running.askers[0])
