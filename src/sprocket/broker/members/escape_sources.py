@@ -9,6 +9,7 @@ Records about popped messages wait for the master: it alone knows which of them 
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import logging
 from collections.abc import Callable, Iterator
@@ -43,6 +44,8 @@ logger = logging.getLogger(__name__)
 
 #: A queue at its end is read again after so long, ms: the log may still grow.
 _END_MS = 1_000
+#: Messages on the wheel that are read before others run on the loop, and as how many a slot counts.
+_UNITS_MAX, _SLOT_COSTS = 2_048, 16
 #: Progress of the timers that is so old is surely on the disk, ms.
 _CERTAIN_MS = 60_000
 
@@ -170,7 +173,7 @@ class TimerSource:
             self._history = await read_history(self._store, begin, by_key=False)
             self._slot_ms = timers.current.slot_ms
         now_ms = self._clock.now_ms()
-        self._load(timers, now_ms)
+        await self._load(timers, now_ms)
         while self._agenda and self._agenda[0].due_ms <= now_ms:
             try:
                 unit = timers.files.log.read(self._agenda[0].position)
@@ -184,11 +187,16 @@ class TimerSource:
                 return found
         return None
 
-    def _load(self, timers: Timers, now_ms: int) -> None:
+    async def _load(self, timers: Timers, now_ms: int) -> None:
         """Puts the messages of the slots on the agenda that have begun."""
-        wheel = timers.files.wheel
+        wheel, count = timers.files.wheel, 0
         while self._slot_ms <= now_ms:
+            count += _SLOT_COSTS
             for unit, position in _units(timers, self._slot_ms):
+                count += 1
+                if count > _UNITS_MAX:
+                    count = 0
+                    await asyncio.sleep(0)
                 if unit.is_recall:
                     self._take_back(unit)
                 else:
