@@ -51,9 +51,9 @@ from sprocket.store.store import Store
 from sprocket.store.writing.appender import Appended
 from sprocket.transaction.check import CheckRules, choose
 from sprocket.transaction.check_loop import CheckLoop
-from sprocket.transaction.half import Half
+from sprocket.transaction.half import Half, StoredHalf
 from sprocket.transaction.ledger import EndState, Ledger
-from sprocket.transaction.settle import Settlement, StoredHalf
+from sprocket.transaction.settle import Settlement
 
 logger = logging.getLogger(__name__)
 
