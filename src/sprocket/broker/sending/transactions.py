@@ -20,6 +20,7 @@ from sprocket.base.errors import (
     SystemFailure,
     UsageError,
 )
+from sprocket.base.rare_log import RareLog
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.members.callbacks import peer_of
 from sprocket.broker.sending.acknowledgement import Acknowledgement
@@ -157,6 +158,7 @@ class TransactionRequests:
         self._store = store
         self._acknowledgement = acknowledgement
         self._settlement = settlement
+        self._warnings = RareLog(logger)
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
@@ -180,7 +182,7 @@ class TransactionRequests:
         try:
             return self._ended(header, is_oneway=command.is_oneway)
         except SystemFailure as error:
-            logger.warning(
+            self._warnings.warning(
                 "group %s at %s wants to %s the transaction at %d, which is refused: %s",
                 header.producer_group,
                 peer.address,
