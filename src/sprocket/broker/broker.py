@@ -117,6 +117,16 @@ class Broker:
         host = self._settings.config.advertised_host or self._settings.config.host
         return addresses.join(host, self._server.port)
 
+    @property
+    def settings(self) -> BrokerSettings:
+        """The settings in force."""
+        return self._settings
+
+    @property
+    def inside(self) -> OpenBroker | None:
+        """What is open now; None while it starts, and while its role changes."""
+        return self._inside
+
     # Tests look inside by these names.
 
     @property

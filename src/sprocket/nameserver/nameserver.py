@@ -104,6 +104,11 @@ class NameServer:
         self._scan: asyncio.TimerHandle | None = None
 
     @property
+    def routes(self) -> RouteTable:
+        """The registered brokers and their topics."""
+        return self._routes
+
+    @property
     def address(self) -> str:
         """`host:port` of the listening socket."""
         return self._server.address

@@ -311,6 +311,10 @@ class ClientTable:
         """A consumer group that has members, or None."""
         return self._consumers.get(name)
 
+    def groups(self) -> list[ConsumerGroup]:
+        """All consumer groups that have members."""
+        return list(self._consumers.values())
+
     def is_member(self, group_name: str, connection: Hashable) -> bool:
         """Whether a connection is a member of a consumer group, by its heartbeats."""
         group = self._consumers.get(group_name)
