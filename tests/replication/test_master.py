@@ -369,9 +369,10 @@ def test_files_that_are_deleted_while_a_slave_lags_end_its_stream(
 def test_a_crowd_of_strangers_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         async with serving():
+            crowd = []
             for _ in range(500):
                 with contextlib.suppress(ConnectionError):
-                    await RawSlave.connected(0)
+                    crowd.append(await RawSlave.connected(0))
             await asyncio.sleep(30)
 
     with caplog.at_level(logging.WARNING):
