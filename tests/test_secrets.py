@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 
 from sprocket import Message, Producer, PullConsumer, Standalone
+from sprocket.auth.accounts import User
+from sprocket.auth.first_users import FirstUser
 from sprocket.base.config import SECRET_MASK, Declared, settings_of
 from sprocket.base.config_files import ConfigFile, load
 from sprocket.base.deadline import Deadline
@@ -30,6 +32,7 @@ from sprocket.cli.settings import in_programs
 from sprocket.client.config import ProducerConfig, PullConfig
 from sprocket.election.etcd import EtcdSecurity
 from sprocket.filter.python import PythonFilter
+from sprocket.protocol.bodies import UserBody
 from sprocket.protocol.requests.admin import BrokerConfigOf, UpdateBrokerConfig
 from sprocket.protocol.requests.filter import UploadFilter
 from sprocket.protocol.signing import Signer
@@ -114,6 +117,9 @@ def test_no_class_shows_a_secret_in_its_repr() -> None:
         EtcdSecurity(password=MARK),
         KeyPair("a.pem", "a.key", MARK),
         Signer("me", MARK, MARK),
+        FirstUser("me", MARK),
+        User("me", MARK),
+        UserBody(username="me", password=MARK),
         ClientTls(key_password=MARK),
         PythonFilter("def f(message):\n    return True\n", "f", secret=MARK),
         *(

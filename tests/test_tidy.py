@@ -19,6 +19,7 @@ LAYERS: dict[str, int] = {
     "message": 1,
     "protocol": 2,
     "filter": 2,
+    "auth": 3,
     "store": 3,
     "remoting": 3,
     "clientcore": 3,
@@ -64,7 +65,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("opening",),
     ),
     "broker": (
-        ("replica_config",), ("pop_config",), ("elector_config",),
+        ("replica_config",), ("account_config",), ("pop_config",), ("elector_config",),
         ("config", "settings", "dispatch", "slave_requests"),
         ("tables",), ("members",), ("reading", "sending"), ("pop",), ("operate",),
     ),
@@ -83,7 +84,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
 #: for real may take it as a default.
 RUNTIME_USERS = {"client", "standalone", "cli", "demo", "spark", "admin", "testing", "nameserver"}
 
-PURE_PACKAGES = ("message", "protocol", "filter", "clientcore")
+PURE_PACKAGES = ("message", "protocol", "filter", "auth", "clientcore")
 IMPURE = {
     "asyncio", "random", "socket", "os", "threading", "time", "uuid", "secrets",
     "subprocess", "select", "ssl", "signal", "mmap", "pathlib",

@@ -87,7 +87,6 @@ def test_a_setting_of_rocketmq_without_meaning_here_is_a_note() -> None:
     "line",
     [
         "aclEnable=true",
-        "authenticationEnabled=true",
         "duplicationEnable=true",
         "enableDLegerCommitLog=TRUE",
         "storeType=defaultRocksDB",
@@ -98,7 +97,7 @@ def test_a_broker_is_not_open_or_alone_against_its_file(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["aclEnable=false", "duplicationEnable=false", "authorizationEnabled=false"]
+    "line", ["aclEnable=false", "duplicationEnable=false", "storeType=default"]
 )
 def test_what_it_does_without_may_stand_in_the_file(line: str) -> None:
     assert len(loads("broker.conf", line).notes) == 1
@@ -206,7 +205,8 @@ def test_all_faults_of_all_sources_are_reported_together() -> None:
         "a.conf:3: isOpen (broker.is_open) takes true or false, not 'perhaps'",
         "a.conf:4: x (store.flush) is one of ASYNC_FLUSH, SYNC_FLUSH, not 'SYNK_FLUSH'; "
         "did you mean 'SYNC_FLUSH'?",
-        "a.conf:5: 'aclEnable=true' asks for access control, which there is not here; "
+        "a.conf:5: 'aclEnable=true' asks for access control by files (turn plain_acl.yml into "
+        "users with `sprocket acl import`), which there is not here; "
         "take the line out to go without",
         "environment variable SPROCKET_STORE_RATIO: store.ratio is at most 1, not 2.0",
         "command line (broker.prot): unknown setting 'broker.prot'; did you mean 'broker.port'?",

@@ -25,6 +25,7 @@ from sprocket.protocol.requests.offset import MaxOffset, QueryOffset, UpdateOffs
 from sprocket.protocol.requests.pull import SUBSCRIPTION, SUSPEND, PullMessage
 from sprocket.protocol.requests.send import SendMessageV2
 from sprocket.protocol.requests.topic import CreateTopic
+from sprocket.protocol.signing import Signer
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.transport import Peer
 from sprocket.store.config import StoreConfig
@@ -51,11 +52,11 @@ class Asker:
         told: requests that the broker sent, in order.
     """
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, signer: Signer | None = None) -> None:
         self.broker = broker
         self.told: list[Command] = []
         self.answer: Callable[[Command], Reply | None] = lambda command: None
-        self.pool = Pool(endpoint=self._told)
+        self.pool = Pool(endpoint=self._told, signer=signer)
 
     def _told(self, command: Command, peer: Peer) -> Reply | None:
         self.told.append(command)
@@ -202,9 +203,9 @@ async def serving(
 
 
 @asynccontextmanager
-async def another(asker: Asker) -> AsyncIterator[Asker]:
-    """One more connection to the same broker."""
-    other = Asker(asker.broker)
+async def another(asker: Asker, signer: Signer | None = None) -> AsyncIterator[Asker]:
+    """One more connection to the same broker, which signs its requests if it has keys."""
+    other = Asker(asker.broker, signer)
     async with other.pool:
         yield other
 

@@ -14,16 +14,28 @@ import pytest
 from sprocket.message.batch import BatchedMessage, encode
 from sprocket.protocol.bodies import (
     AckBatchBody,
+    AclBody,
     GroupConfig,
     GroupConfigList,
     LockBody,
+    PolicyBody,
+    PolicyEntryBody,
     Queue,
     RequestMode,
     TopicConfig,
     TopicConfigList,
+    UserBody,
 )
 from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.protocol.command import Header
+from sprocket.protocol.requests.account import (
+    CreateAcl,
+    CreateUser,
+    DeleteAcl,
+    DeleteUser,
+    UpdateAcl,
+    UpdateUser,
+)
 from sprocket.protocol.requests.group import (
     CreateGroup,
     CreateGroups,
@@ -243,6 +255,34 @@ async def sets_mode(asker: Asker) -> None:
     await done(asker, SetRequestMode(), body.encode())
 
 
+async def makes_user(asker: Asker) -> None:
+    await done(asker, CreateUser(username="ann"), UserBody(password="x").encode())
+    await done(asker, CreateUser(username="bob"), UserBody(password="y").encode())
+
+
+async def changes_user(asker: Asker) -> None:
+    await makes_user(asker)
+    await done(asker, UpdateUser(username="ann"), UserBody(user_status="disable").encode())
+
+
+async def deletes_user(asker: Asker) -> None:
+    await makes_policy(asker)
+    await done(asker, DeleteUser(username="ann"))
+
+
+async def makes_policy(asker: Asker) -> None:
+    await makes_user(asker)
+    entry = PolicyEntryBody(resource="Topic:T", actions=["Pub"], decision="Allow")
+    body = AclBody(policies=[PolicyBody(entries=[entry])]).encode()
+    await done(asker, CreateAcl(subject="User:bob"), body)
+    await done(asker, UpdateAcl(subject="User:ann"), body)
+
+
+async def deletes_policy(asker: Asker) -> None:
+    await makes_policy(asker)
+    await done(asker, DeleteAcl(subject="User:ann", resource="Topic:T"))
+
+
 _READS = "it changes nothing"
 _CLIENT = "it asks a client"
 _BACK = "the next request of the same client brings it back"
@@ -271,6 +311,12 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.BATCH_ACK_MESSAGE: (acknowledges_several,),
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME: (hides,),
     RequestCode.SET_MESSAGE_REQUEST_MODE: (sets_mode,),
+    RequestCode.AUTH_CREATE_USER: (makes_user,),
+    RequestCode.AUTH_UPDATE_USER: (changes_user,),
+    RequestCode.AUTH_DELETE_USER: (deletes_user,),
+    RequestCode.AUTH_CREATE_ACL: (makes_policy,),
+    RequestCode.AUTH_UPDATE_ACL: (makes_policy,),
+    RequestCode.AUTH_DELETE_ACL: (deletes_policy,),
     # What is lost on purpose, or costs nothing.
     RequestCode.UPDATE_CONSUMER_OFFSET: "saved in rounds: messages may come twice, never not",
     RequestCode.UPDATE_BROKER_CONFIG: "it counts until the broker stops; files are the user's",
@@ -293,6 +339,10 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     **dict.fromkeys(
         (
             OwnRequestCode.FILTERS,
+            RequestCode.AUTH_GET_USER,
+            RequestCode.AUTH_LIST_USER,
+            RequestCode.AUTH_GET_ACL,
+            RequestCode.AUTH_LIST_ACL,
             OwnRequestCode.GROUP_STATE,
             OwnRequestCode.HELD_LEASES,
             OwnRequestCode.STATE_CHANGES,
@@ -358,6 +408,7 @@ async def known(asker: Asker) -> dict[str, Any]:
         "offsets": {key: each for key, each in offsets.items() if SYSTEM_GROUP not in key},
         "in flight": tables.offsets.popped.to_json()["inFlight"],
         "popped in order": tables.pop_orders.to_json()["table"],
+        "accounts": tables.accounts.to_json(),
         "modes": tables.request_modes.to_json(),
         "leases": decode_state(encode_state(tables.lock_table.to_json()))["lockTable"],
         "undecided": tables.ledger.by_topic,

@@ -35,8 +35,18 @@ def another(each: Declared) -> Any:
         bool: (not each.default,),
         int: (about.minimum, about.maximum, 7, 2020, 60_000, 1 << 20),
         float: (0.5,),
-        str: ("a", "10.0.0.7", "/tmp/a", "05", "1s 2s", "10.0.0.7:10912", "etcd://10.0.0.7:2379"),
-        tuple: (("10.0.0.7",), ("a:1",), ("/tmp/a",)),
+        str: (
+            "a",
+            "10.0.0.7",
+            "/tmp/a",
+            "05",
+            "1s 2s",
+            "10.0.0.7:10912",
+            "etcd://10.0.0.7:2379",
+            '{"username":"a","password":"b"}',
+            '{"accessKey":"a","secretKey":"b"}',
+        ),
+        tuple: (("10.0.0.7",), ("a:1",), ("/tmp/a",), ("310", "11")),
     }[each.type]
     return next(
         value
@@ -75,11 +85,13 @@ def test_a_value_out_of_bounds_is_refused_by_name(kind: type, each: Declared) ->
 
 #: Settings that no other value than the default may have, or not by themselves.
 BOUND = {
+    "broker.authorization",
     "broker.id",
     "broker.controller_mode",
     "broker.elector_cert",
     "broker.elector_key",
     "client.access_key",
+    "nameserver.authorization",
     "client.secret_key",
     "client.security_token",
     "tls.key",
@@ -95,7 +107,7 @@ def test_a_value_is_the_same_in_toml_environment_command_line_and_a_rocketmq_fil
 ) -> None:
     value = another(each)
     plain = settings.plain(value)
-    quoted = plain if each.type in (int, float, bool) else f'"{plain}"'
+    quoted = plain if each.type in (int, float, bool) else f"'{plain}'"
     toml = load([kind], file=ConfigFile("a.toml", f"[{each.part}]\n{each.name} = {quoted}\n"))
     others = [
         load([kind], environment={each.environment: plain}),

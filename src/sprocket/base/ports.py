@@ -222,6 +222,10 @@ class Disk(Protocol):
         """
         ...
 
+    def replace_secret(self, path: str, content: bytes) -> None:
+        """As `replace`, without a backup: only the user of this process may read the file."""
+        ...
+
     def lengthen(self, path: str, size: int) -> None:
         """Gives a file that is shorter this size; the new bytes are zero.
 

@@ -17,7 +17,11 @@ def audit_trail(log: AuditLog, tables: Tables) -> AuditTrail:
     clients = tables.clients
     return AuditTrail(
         log,
-        AuditedClients(client_of=clients.id_of, is_member=clients.is_member),
+        AuditedClients(
+            user_of=lambda command: command.user or "",
+            client_of=clients.id_of,
+            is_member=clients.is_member,
+        ),
         bodies={RequestCode.UPDATE_BROKER_CONFIG: _settings},
     )
 

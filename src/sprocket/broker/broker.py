@@ -103,7 +103,9 @@ class Broker:
             limits=_limits(config),
             tls=self._tls,
         )
-        self._pool = Pool(entropy=entropy, tls=self._tls.outgoing_tls())
+        self._pool = Pool(
+            entropy=entropy, tls=self._tls.outgoing_tls(), signer=config.inner_signer()
+        )
         self._elector = elector or _elector(config, root, self._world, self._tls)
         #: What is open now; None while it changes.
         self._inside: OpenBroker | None = None
@@ -295,6 +297,7 @@ def _elector(config: BrokerConfig, root: str, world: Ports, tls: TlsConfig) -> E
                 key=config.elector_key,
             ),
             tls=tls.outgoing_tls(),
+            signer=config.inner_signer(),
         )
     )
 

@@ -320,6 +320,7 @@ class BrokerConfig(ElectorConfig):
                 f"(brokerIP1) is the one address that clients connect to, not "
                 f"{self.advertised_host!r}, which is every address",
             )
+        yield from self.account_conflicts()
         yield from self.copies_conflicts()
         if self.elector_place is None:
             yield from self.role_conflicts()

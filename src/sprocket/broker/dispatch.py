@@ -50,6 +50,8 @@ class SharedWait(NamedTuple):
 #: perhaps none. It raises a `SprocketError` only if it has changed nothing.
 RunEndpoint = Callable[[Sequence[Command], Peer], Sequence[EventualResponse] | SharedWait]
 RunEndpoints = Mapping[int, RunEndpoint]
+#: Returns who signed a request, or raises an error if it may not pass.
+Check = Callable[[Command, Peer], str]
 
 #: The pointer to the FAQ with which some of RocketMQ's remarks end.
 FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
@@ -74,6 +76,7 @@ class Dispatch:
         endpoints: the endpoints of all parts, by request code.
         refusals: headers of error replies, by request code.
         run_endpoints: faster endpoints for requests that arrive together, by request code.
+        check: raises an error for a request that may not pass; None lets all pass.
         trail: records requests that change something; None records none.
 
     Attributes:
@@ -87,6 +90,7 @@ class Dispatch:
         *,
         refusals: Mapping[int, Header],
         run_endpoints: RunEndpoints | None = None,
+        check: Check | None = None,
         trail: AuditTrail | None = None,
     ) -> None:
         self._endpoints = dict(endpoints)
@@ -95,6 +99,8 @@ class Dispatch:
                 self._endpoints[code] = self._recorded(endpoints[code], trail)
         self._refusals = dict(refusals)
         self._run_endpoints = dict(run_endpoints or {})
+        self._check = check
+        self._trail = trail
         self.counts = dict.fromkeys([*endpoints, -1], 0)
         self.failures = dict.fromkeys([*endpoints, -1], 0)
 
@@ -107,6 +113,11 @@ class Dispatch:
         These are the requests that a run endpoint takes, or else one.
         """
         first = commands[0]
+        if self._check is not None:
+            try:
+                commands = self._passing(commands, peer, self._check)
+            except Exception as error:  # as below
+                return [self._stopped(first, peer, self._refusal(first, peer, error))]
         code = first.code
         run = self._run_endpoints.get(code)
         if run is None:
@@ -143,6 +154,35 @@ class Dispatch:
         if type(outcome) in _READY:
             return outcome
         return self._later(command, peer, outcome)  # type: ignore[arg-type]
+
+    # A run endpoint may take fewer requests than it gets, so each remembers that it was checked.
+    def _passing(self, commands: Sequence[Command], peer: Peer, check: Check) -> Sequence[Command]:
+        """The first request and those after it of its code that may pass, up to one that may not.
+
+        Only the first one, if each is answered alone: what it does may change who may pass.
+
+        Raises:
+            SprocketError: the first one may not.
+        """
+        code = commands[0].code
+        count = len(commands) if code in self._run_endpoints else 1
+        for number, command in enumerate(commands[:count]):
+            if command.code != code:
+                return commands[:number]
+            if command.user is None:
+                try:
+                    command.user = check(command, peer)
+                except SprocketError:
+                    if number:
+                        return commands[:number]
+                    raise
+        return commands[:count]
+
+    def _stopped(self, command: Command, peer: Peer, reply: Reply) -> Reply:
+        """The refusal of a request that may not pass, which is recorded as if it had."""
+        if self._trail is not None and self._trail.is_recorded(command.code):
+            self._trail.followed(command, peer, reply)
+        return reply
 
     def _recorded(self, endpoint: Endpoint, trail: AuditTrail) -> Endpoint:
         """The endpoint, whose requests are recorded with their response codes."""
@@ -189,7 +229,7 @@ class Dispatch:
         )
 
     def _refusal(self, command: Command, peer: Peer, error: Exception) -> Reply:
-        self.failures[command.code] += 1
+        self.failures[command.code if command.code in self.failures else -1] += 1
         header = getattr(error, "header", None)
         if header is None and not isinstance(error, ProtocolError):
             header = self._refusals.get(command.code)

@@ -165,6 +165,7 @@ class OpenBroker:
                 pool=self._pool,
                 entropy=self._world.entropy,
                 tls=self._tls,
+                may_copy=self._may_copy,
             )
         else:
             replication = self._grouped(self._seat, replicated=replicated, readable=readable)
@@ -270,8 +271,14 @@ class OpenBroker:
             seat=seat,
             epochs=epochs,
             tls=self._tls,
+            may_copy=self._may_copy,
         )
         return self.group
+
+    def _may_copy(self, host: str) -> bool:
+        if not self._settings.config.authentication:
+            return True
+        return hasattr(self, "parts") and self.parts.rights.may_copy(host)
 
     async def close(self) -> None:
         """Ends the tasks and closes the store, after `save`."""
@@ -284,6 +291,8 @@ class OpenBroker:
         parts = self.parts
         for file in parts.files:
             file.load()
+        parts.rights.make_first_users()
+        await parts.files.accounts.written()
         parts.pop.opened()
         is_slave = parts.replication.is_slave
         stored = self.store.queues()

@@ -32,8 +32,9 @@ from sprocket.broker.sending.transactions import (
 )
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.access import ReadAccess
-from sprocket.broker.tables.changes import FILTERS, GROUPS, MODES, TOPICS
+from sprocket.broker.tables.changes import ACCOUNTS, FILTERS, GROUPS, MODES, TOPICS
 from sprocket.broker.tables.files import StateFiles
+from sprocket.broker.tables.rights import Rights
 from sprocket.broker.tables.tables import Tables
 from sprocket.delay.levels.deliver import LevelDelivery
 from sprocket.delay.levels.levels import DelayLevels
@@ -104,9 +105,10 @@ class BrokerParts:
     ) -> None:
         clock, host = world.clock, place.packed
         self.replication, self.pool = replication, pool
-        self.followers = _followers(settings, replication, world.entropy)
         self._store, self._queue_count = store, 0
+        self.followers = _followers(settings, replication, world.entropy)
         tables = self.tables = self._tables(settings, clock, levels)
+        self.rights = Rights(tables.accounts, settings)
         self.files = StateFiles(tables, store, world.disk, place.root)
         self.timers = self._timers(store, settings, world=world, root=place.root)
         self.registration = self._registration(pool, settings, place, number)
@@ -197,6 +199,7 @@ class BrokerParts:
             on_group=self._group_changed,
             on_filters=self._filters_changed,
             on_mode=self._mode_changed,
+            on_account=self._account_changed,
             journal=self.followers.journal,
         )
 
@@ -356,6 +359,10 @@ class BrokerParts:
     def _mode_changed(self, topic: str) -> None:
         self.files.request_modes.changed()
         self.followers.journal.record(MODES, topic)
+
+    def _account_changed(self, user: str) -> None:
+        self.files.accounts.changed()
+        self.followers.journal.record(ACCOUNTS, user)
 
     def _filters_changed(self, key: Key) -> None:
         self.files.filters.changed()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sprocket.base.config import setting
-from sprocket.broker.replica_config import ReplicaConfig
+from sprocket.broker.account_config import AccountConfig
 
 
 @dataclass(frozen=True, slots=True)
-class PopConfig(ReplicaConfig):
+class PopConfig(AccountConfig):
     """Settings of pop consumption. Times in milliseconds."""
 
     revive_queues: int = setting(

@@ -8,6 +8,7 @@ from sprocket.audit.audit_log import AuditLog
 from sprocket.broker.audited import audit_trail
 from sprocket.broker.dispatch import Dispatch, Endpoints, RunEndpoints
 from sprocket.broker.members.seat import Seat
+from sprocket.broker.operate.accounts import AccountEndpoints
 from sprocket.broker.operate.connections import ConnectionRequests
 from sprocket.broker.operate.elections import ElectionRequests
 from sprocket.broker.operate.entries import EntryRequests
@@ -66,10 +67,15 @@ class RequestTable:
         self._trail = None if audit is None else audit_trail(audit, parts.tables)
         self._seat = seat
         self._tables = parts.tables
+        self._check = parts.rights.check
         self._store = store
         self._settings = settings
         self._clock, self._entropy = world.clock, world.entropy
         self._address = place.address
+        self._users = AccountEndpoints(
+            parts.tables.accounts, parts.rights, parts.pool,
+            lambda: parts.replication.master.address,
+        )  # fmt: skip
         messages, self._runs = self._messages()
         self._table = {**messages, **self._consumers(), **self._operators()}
         if seat is not None:
@@ -78,7 +84,13 @@ class RequestTable:
     def of_master(self) -> Dispatch:
         """What calls the endpoint of each request at a master."""
         refusals = self._parts.acknowledgement.refusals()
-        return Dispatch(self._table, refusals=refusals, run_endpoints=self._runs, trail=self._trail)
+        return Dispatch(
+            self._table,
+            refusals=refusals,
+            run_endpoints=self._runs,
+            check=self._check,
+            trail=self._trail,
+        )
 
     def of_slave(self, *, was_master: bool = False) -> Dispatch:
         """The same at a slave; or at a master that gives its place to another one, which may still
@@ -86,9 +98,11 @@ class RequestTable:
         refusals = self._parts.acknowledgement.refusals()
         acting = self._parts.acting
         table = at_slave(
-            self._table, self._settings, is_acting=lambda: was_master or acting.is_acting
+            {**self._table, **self._users.of_slave()},
+            self._settings,
+            is_acting=lambda: was_master or acting.is_acting,
         )
-        return Dispatch(table, refusals=refusals, trail=self._trail)
+        return Dispatch(table, refusals=refusals, check=self._check, trail=self._trail)
 
     def _messages(self) -> tuple[Endpoints, RunEndpoints]:
         """Endpoints that store and read messages, and those for sends that arrive together."""
@@ -111,8 +125,9 @@ class RequestTable:
         runs = RunReader(placing, parts.stamp, parts.delay_rules, self._clock)
         sends = Sends(reader, runs, parts.ingress, parts.acknowledgement)
         send_backs = SendBacks(
-            self._store, parts.ingress, parts.acknowledgement, rules=rules, volumes=tables.volumes
-        )
+            self._store, parts.ingress, parts.acknowledgement, rules=rules, volumes=tables.volumes,
+            rights=parts.rights,
+        )  # fmt: skip
         replies = Replies(
             tables.clients,
             placing,
@@ -123,7 +138,7 @@ class RequestTable:
             address=self._address,
         )
         transactions = TransactionRequests(
-            self._store, parts.acknowledgement, settlement=parts.settlement
+            self._store, parts.acknowledgement, settlement=parts.settlement, rights=parts.rights
         )
         endpoints = {
             **sends.endpoints(),
@@ -212,10 +227,14 @@ class RequestTable:
             parts.files.locks,
             reports_failure=True,
         )
-        state = StateRequests(tables, self._store, parts.timers, followers=parts.followers)
+        state = StateRequests(
+            tables, self._store, parts.timers, followers=parts.followers,
+            may_have_users=parts.rights.may_have_users,
+        )  # fmt: skip
         return {
             **parts.followers.once_copied(named),
             **state.endpoints(),
+            **self._accounts(),
             **self._positions(queues),
             **FigureRequests(queues, tables.offsets, state=parts.state).endpoints(),
             **VolumeRequests(tables.volumes, cluster=self._settings.config.cluster).endpoints(),
@@ -234,6 +253,12 @@ class RequestTable:
                 on_permission=parts.registration.register_all,
             ).endpoints(),
         }
+
+    def _accounts(self) -> Endpoints:
+        """Endpoints about users and their policies."""
+        parts = self._parts
+        changes = once_saved(self._users.changes(), parts.files.accounts, reports_failure=True)
+        return {**parts.followers.once_copied(changes), **self._users.questions()}
 
     def _positions(self, queues: TopicQueueOffsets) -> Endpoints:
         """Endpoints that show and reset consumer offsets."""

@@ -18,6 +18,7 @@ from sprocket.election.identity import IdentityFile
 from sprocket.election.key_elector import KeyElector
 from sprocket.election.leased_keys import LeasedKeys
 from sprocket.election.places import CONTROLLER, parse_place
+from sprocket.protocol.signing import Signer
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.tls.settings import ClientTls
 
@@ -34,6 +35,7 @@ class ElectorRequest(NamedTuple):
         controller_times: how often RocketMQ's controller hears of this broker.
         security: certificates and password for etcd.
         tls: how calls to RocketMQ's controller speak TLS; None for plain ones.
+        signer: signs these calls; None if they need not be signed.
     """
 
     place: str
@@ -49,6 +51,7 @@ class ElectorRequest(NamedTuple):
     controller_times: ControllerTimes = ControllerTimes()
     security: EtcdSecurity = EtcdSecurity()
     tls: ClientTls | None = None
+    signer: Signer | None = None
 
 
 def open_elector(request: ElectorRequest) -> Elector:
@@ -72,7 +75,7 @@ def controller_elector(addresses: Sequence[str], request: ElectorRequest) -> Con
         addresses,
         GroupOfBrokers(request.cluster, request.name, request.priority),
         IdentityFile(request.disk, request.root, request.cluster, request.name),
-        pool=Pool(entropy=request.entropy, tls=request.tls),
+        pool=Pool(entropy=request.entropy, tls=request.tls, signer=request.signer),
         clock=request.clock,
         times=request.controller_times,
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sprocket.auth.first_users import JSON_KEYS, JSON_USER, keys_form, user_form
 from sprocket.base import setting_forms as forms
-from sprocket.base.config import setting
+from sprocket.base.config import Conflict, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,36 @@ class NameServerConfig:
         "Whether the processes of a broker are notified when another one has the smallest number.",
         rocketmq="notifyMinBrokerIdChanged",
     )
+    authentication: bool = setting(
+        False, "Whether each request must be signed with the keys of a user of this name server."
+    )
+    authorization: bool = setting(
+        False, "Whether the user must have the rights that its request needs."
+    )
+    accounts_path: str | None = setting(
+        None,
+        "File of the users and their policies, of the form of a broker's accounts.json; without "
+        "one, those that were made by requests are lost when the name server stops.",
+        form=forms.folder,
+    )
+    first_user: str | None = setting(
+        None,
+        f"A super user that is made at the start if there is none of its name: {JSON_USER}.",
+        form=user_form,
+        is_secret=True,
+    )
+    inner_keys: str | None = setting(
+        None,
+        f"Keys with which notices to brokers are signed: {JSON_KEYS}. They belong to a super "
+        "user, which is made at the start if there is none; brokers register with its keys.",
+        form=keys_form,
+        is_secret=True,
+    )
+    cluster: str = setting(
+        "DefaultCluster",
+        "The cluster to which users need rights for what concerns all topics.",
+        form=forms.name,
+    )
     topics_max: int = setting(200_000, "Topics at most.", minimum=1)
     brokers_max: int = setting(10_000, "Broker processes at most.", minimum=1)
     kv_entries_max: int = setting(100_000, "Key-value settings at most.", minimum=1)
@@ -95,3 +127,12 @@ class NameServerConfig:
     drain_ms: int = setting(
         3_000, "How long requests in flight may take when the name server stops.", minimum=0
     )
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """What is wrong with the settings together."""
+        if self.authorization and not self.authentication:
+            yield Conflict(
+                ("authorization", "authentication"),
+                "needs nameserver.authentication: the rights of a user who need not prove to be it "
+                "protect nothing",
+            )

@@ -133,6 +133,7 @@ class ConfigurationRequests:
         lines = [
             f"{_first_name(declared)}={_plain(declared, getattr(now, name))}\n"
             for name, declared in settings_of(NameServerConfig).items()
+            if not declared.about.is_secret
         ]
         return Reply(body="".join(sorted(lines)).encode())
 

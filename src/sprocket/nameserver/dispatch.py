@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sprocket.audit.trail import AuditTrail
-from sprocket.base.errors import RemoteProtocolError, ReplyError, SystemFailure
+from sprocket.base.errors import RemoteProtocolError, ReplyError, SystemFailure, UsageError
+from sprocket.nameserver.accounts import NameServerAccounts
 from sprocket.nameserver.brokers import BrokerRequests
 from sprocket.nameserver.configuration import Configuration, ConfigurationRequests
 from sprocket.nameserver.routes import RouteTable
@@ -27,6 +28,8 @@ class NameServerDispatch:
         configuration: the name server's current settings.
         now_ms: a clock that never jumps.
         save: writes the key-value settings to the disk; raises OSError if that fails.
+        accounts: the users, by whom each request is checked; None for an open name server without
+            any.
         trail: records requests that change something; None records none.
     """
 
@@ -38,6 +41,7 @@ class NameServerDispatch:
         configuration: Configuration,
         now_ms: Callable[[], int],
         save: Callable[[], None],
+        accounts: NameServerAccounts | None = None,
         trail: AuditTrail | None = None,
     ) -> None:
         self._trail = trail
@@ -45,6 +49,10 @@ class NameServerDispatch:
         topics = RouteRequests(routes, settings, configuration=configuration)
         own = ConfigurationRequests(settings, configuration, save=save)
         self._table = {**brokers.table(), **topics.table(), **own.table()}
+        self._check = None
+        if accounts is not None:
+            self._table |= accounts.table()
+            self._check = accounts.check
 
     @property
     def codes(self) -> frozenset[int]:
@@ -60,14 +68,18 @@ class NameServerDispatch:
 
     def _reply(self, command: Command, peer: Peer) -> Reply:
         answer = self._table.get(command.code)
-        if answer is None:
-            return Reply(
-                code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-                remark=f" request type {command.code} not supported",
-            )
         try:
+            if self._check is not None:
+                command.user = self._check(command, peer)
+            if answer is None:
+                return Reply(
+                    code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+                    remark=f" request type {command.code} not supported",
+                )
             return answer(command, peer)
         except ReplyError as error:
             return Reply(code=error.code, remark=error.remark)
         except RemoteProtocolError as error:
             return Reply(code=SystemFailure.code, remark=str(error))
+        except UsageError as error:
+            return Reply(code=ResponseCode.INVALID_PARAMETER, remark=str(error))

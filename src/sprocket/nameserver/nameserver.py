@@ -9,13 +9,15 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from sprocket.audit.audit_log import audit_log
+from sprocket.audit.audit_log import AuditLog, audit_log
 from sprocket.audit.config import AuditConfig
-from sprocket.audit.trail import AuditTrail
+from sprocket.audit.trail import AuditedClients, AuditTrail
+from sprocket.auth.first_users import signer_in
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline, loop_ms
 from sprocket.base.errors import ConfigError, CorruptRecord, SprocketError
 from sprocket.base.ports import Clock, Disk
+from sprocket.nameserver.accounts import NameServerAccounts
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.configuration import AUDITED_BODIES, Configuration
 from sprocket.nameserver.dispatch import NameServerDispatch
@@ -39,12 +41,18 @@ logger = logging.getLogger(__name__)
 _NOTICE_SECONDS = 0.3
 
 
+def audit_trail(log: AuditLog) -> AuditTrail:
+    """Records the requests of a name server."""
+    clients = AuditedClients(user_of=lambda command: command.user or "")
+    return AuditTrail(log, clients, bodies=AUDITED_BODIES)
+
+
 class NameServer:
     """Gives clients the routes that brokers have registered. Use it with `async with`.
 
     Args:
         config: its settings.
-        disk: stores the key-value settings, if the config names a file.
+        disk: stores the key-value settings and the users, if the config names files.
         tls: whether and how it speaks TLS.
         audit: whether and where it writes an audit log.
         clock: the times of that.
@@ -69,7 +77,8 @@ class NameServer:
             absent_are_deleted=self.config.topics_absent_are_deleted,
             on_smallest=self._notify_smallest,
         )
-        self._pool = Pool()
+        self._pool = Pool(signer=signer_in(self.config.inner_keys))
+        self._accounts = NameServerAccounts(self.config, self._disk)
         self._notices: set[asyncio.Task[None]] = set()
         self._settings = KeyValueSettings(entries_max=self.config.kv_entries_max)
         self._server = Server(
@@ -97,7 +106,8 @@ class NameServer:
             configuration=self._configuration,
             now_ms=loop_ms,
             save=self._save,
-            trail=None if self._audit is None else AuditTrail(self._audit, bodies=AUDITED_BODIES),
+            accounts=self._accounts,
+            trail=None if self._audit is None else audit_trail(self._audit),
         )
         #: Connections over which a broker has registered; their brokers go when they close.
         self._watched: set[Peer] = set()
@@ -118,12 +128,14 @@ class NameServer:
 
         Raises:
             UsageError: the address is in use, or not one of this machine.
-            CorruptRecord: the settings' file and its backup are damaged.
+            CorruptRecord: the settings' file and its backup are damaged, or that of the users.
+            ConfigError: users of the settings are not valid, or nobody could enter.
             OSError: the settings' file cannot be written. The check is made now, so that the error
                 does not come only when a setting changes.
         """
         self._load()
         self._check_writable()
+        self._accounts.load()
         if self._audit is not None:
             await self._audit.__aenter__()
         await self._server.__aenter__()

@@ -94,6 +94,8 @@ class Command(msgspec.Struct, gc=False):
         source: the header fields as received: texts, an undecoded JSON object, or the whole JSON
             header that contains it.
         header: the declared header, if it was decoded together with the rest.
+        user: who signed it, once the server has checked that; empty if it did not have to be
+            checked.
     """
 
     code: int
@@ -106,6 +108,7 @@ class Command(msgspec.Struct, gc=False):
     serialization: int = JSON
     source: msgspec.Raw | bytes | dict[str, str] = {}
     header: Header | None = None
+    user: str | None = None
 
     @classmethod
     def request(cls, header: Header, *, body: Buffer = b"", opaque: int = 0) -> Command:

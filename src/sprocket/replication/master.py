@@ -60,6 +60,7 @@ class Master:
         host, port: where it listens; port 0 takes a free one.
         on_stranger: is called when a host connects that is not known to have a slave.
         tls: whether and how slaves may or must speak TLS.
+        may_copy: whether a host may have the log.
 
     Attributes:
         links: the connected slaves, by the numbers of their connections.
@@ -78,6 +79,7 @@ class Master:
         rules: StreamRules,
         on_stranger: Callable[[], None],
         tls: TlsConfig | None = None,
+        may_copy: Callable[[str], bool] = lambda host: True,
     ) -> None:
         self._store = store
         self._log = store.replica
@@ -89,6 +91,7 @@ class Master:
         self._rules = rules
         self._on_stranger = on_stranger
         self._tls = tls
+        self._may_copy = may_copy
         self._entrance: Entrance | None = None
         self._listening: asyncio.Server | None = None
         self._count = 0
@@ -178,6 +181,11 @@ class Master:
         )
 
     def _opened(self, link: SlaveLink) -> None:
+        if not self._may_copy(link.host):
+            # A slave connects here while its first signed request is under way.
+            logger.info("%s may not copy: no super user has asked from there yet", link.address)
+            link.abort()
+            return
         if len(self.links) >= _LINKS_MAX and self._form.is_known(link):
             self._make_way()
         if len(self.links) >= _LINKS_MAX:

@@ -19,8 +19,9 @@ from functools import partial
 from sprocket.base.errors import DirectoryInUse, StoreError
 from sprocket.base.ports import Rotation
 from sprocket.runtime.file_bytes import SystemFileBytes
-from sprocket.runtime.file_writes import append_lines, keep_as, sync_directory
+from sprocket.runtime.file_writes import append_lines, sync_directory
 from sprocket.runtime.lock import FileLock
+from sprocket.runtime.replaced_files import replace_file, replace_secret_file
 from sprocket.runtime.residency import address_of, is_resident
 
 _PAGE = mmap.ALLOCATIONGRANULARITY
@@ -317,15 +318,11 @@ class SystemDisk:
         Writes a new file, syncs it, renames it, and syncs the folder. If `backup`, the previous
         version is kept as `path.bak`.
         """
-        draft = f"{path}.tmp"
-        with open(draft, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if backup and os.path.exists(path):
-            keep_as(path, f"{path}.bak")
-        os.replace(draft, path)
-        sync_directory(os.path.dirname(path))
+        replace_file(path, content, backup=backup)
+
+    def replace_secret(self, path: str, content: bytes) -> None:
+        """As `replace`, without a backup: only the user of this process may read the file."""
+        replace_secret_file(path, content)
 
     def lengthen(self, path: str, size: int) -> None:
         """Gives a file this size; the bytes behind its present end are zero.

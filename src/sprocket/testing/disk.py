@@ -213,6 +213,10 @@ class MemoryDisk:
             self._files[f"{path}.bak"] = self._files[path]
         self._files[path] = SimulatedFile.holding(content)
 
+    def replace_secret(self, path: str, content: bytes) -> None:
+        """As `replace`, without a backup."""
+        self.replace(path, content, backup=False)
+
     def lengthen(self, path: str, size: int) -> None:
         """Gives a file that is shorter this size; the new bytes are zero."""
         content = self._files[posixpath.normpath(path)].content()

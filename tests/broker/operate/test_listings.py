@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from sprocket.auth.accounts import User
+from sprocket.auth.policies import PolicyEntry, UserPolicies
 from sprocket.broker.operate.listings import ROWS_AT_ONCE, in_turns, listing
 from sprocket.message.topic import retry_topic
 from sprocket.protocol.bodies import (
@@ -163,6 +165,8 @@ LISTINGS: dict[int, dict[str, str]] = {
     },
     RequestCode.GET_ALL_DELAY_OFFSET: {},
     OwnRequestCode.STATE_CHANGES: {"brokerId": "1"},
+    RequestCode.AUTH_LIST_USER: {},
+    RequestCode.AUTH_LIST_ACL: {},
     RequestCode.CLONE_GROUP_OFFSET: {"srcGroup": "g", "destGroup": "h", "topic": "wide"},
 }  # fmt: skip
 #: The other requests: each is about one thing, or about as much as it brings.
@@ -170,8 +174,9 @@ OTHERS = {
     10, 11, 12, 14, 15, 17, 18, 25, 26, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 41, 42, 46, 60, 61,
     200, 207, 215, 223, 225, 302, 306, 307, 309, 310, 315, 320, 321, 323, 324, 325, 329, 345, 351,
     352, 353, 361, 370, 400, 401, 402, 905, 906, 1007, *range(200050, 200057), 200151, 30301, 30302,
-    30305, 30306, 30312, 30321,
+    30305, 30306, 30312, 30321, *range(3001, 3005), *range(3006, 3010),
 }  # fmt: skip
+ENTRIES = [PolicyEntry.of(f"Topic:{name}", ["Pub"], "Allow") for name in "abc"]
 #: Calls of functions in one turn of the loop: some milliseconds.
 CALLS_MAX = 50_000
 
@@ -214,6 +219,9 @@ def test_no_listing_of_a_large_state_holds_the_loop() -> None:
         for number in range(5_000):
             tables.offsets.put("g", "wide", queue_number=number, offset=0)
         await asker.beat("g", topics={"wide": "*"}, producer="g")
+        for number in range(5_000):
+            tables.accounts.users[f"u{number}"] = User(f"u{number}", "x")
+            tables.accounts.policies[f"u{number}"] = UserPolicies(ENTRIES)
         await asyncio.sleep(10)
         dispatch = asker.broker._dispatch
         assert dispatch is not None

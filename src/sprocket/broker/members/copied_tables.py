@@ -11,7 +11,10 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 
 import msgspec
 
+from sprocket.auth.accounts import User, entries_in
+from sprocket.auth.policies import UserPolicies
 from sprocket.broker.tables.changes import (
+    ACCOUNTS,
     FILTERS,
     GROUPS,
     LEASES,
@@ -103,9 +106,21 @@ class CopiedTables:
             orders.copy(key, (dict.fromkeys(orders.row(key)) if is_whole else {}) | rows)
         for topic, modes in state.modes.items():
             tables.request_modes.copy(topic, modes)
+        self._apply_accounts(state)
         if state.marks is not None and state.marks != popped.marks:
             popped.marks = orders.marks = state.marks
             tables.offsets.is_changed = orders.is_changed = True
+
+    def _apply_accounts(self, state: ChangedState) -> None:
+        if not state.has_accounts:
+            self._listed.pop(ACCOUNTS, None)
+        for name, row in state.accounts.items():
+            if row is None:
+                self._tables.accounts.copy(name, None, UserPolicies())
+            else:
+                entries = entries_in(row.acl) if row.acl.policies else ()
+                user = User.of_body(name, row.user)
+                self._tables.accounts.copy(name, user, UserPolicies(entries))
 
     def _names_in(self, state: ChangedState) -> Iterable[tuple[str, set[str]]]:
         yield TOPICS, set(state.topics)
@@ -115,6 +130,7 @@ class CopiedTables:
         yield FILTERS, set(state.filters)
         yield ORDERS, set(state.orders)
         yield MODES, set(state.modes)
+        yield ACCOUNTS, set(state.accounts)
 
     async def end_listing(self) -> None:
         """Removes the rows that the master did not list, if it has listed them."""
@@ -132,6 +148,10 @@ class CopiedTables:
             orders.copy(key, dict.fromkeys(orders.row(key)))
         for topic in modes.by_topic.keys() - listed[MODES]:
             modes.copy(topic, {})
+        accounts = tables.accounts
+        if ACCOUNTS in listed:  # else the master has shown none
+            for name in accounts.users.keys() - listed[ACCOUNTS]:
+                accounts.copy(name, None, UserPolicies())
         uploads = tables.filters.uploads
         for upload in [key for key in uploads.all_keys() if key_text(key) not in listed[FILTERS]]:
             uploads.copy(upload, ())
@@ -184,7 +204,8 @@ class CopiedTables:
         self._tables.progress.copy(table.offset_table, None)
 
     async def saved(self) -> None:
-        """Returns when changed topics and groups are saved, or the save has failed."""
+        """Returns when changed topics, groups and users are saved, or the save has failed."""
+        await self._files.accounts.saved()
         await self._files.topics.saved()
         await self._files.groups.saved()
 

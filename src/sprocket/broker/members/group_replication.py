@@ -65,6 +65,7 @@ class GroupReplication(Replication):
         seat: Seat,
         epochs: EpochFile,
         tls: TlsConfig | None = None,
+        may_copy: Callable[[str], bool] = lambda host: True,
     ) -> None:
         super().__init__(
             store,
@@ -74,6 +75,7 @@ class GroupReplication(Replication):
             pool=pool,
             entropy=entropy,
             tls=tls,
+            may_copy=may_copy,
         )
         config = settings.config
         self.is_slave = True

@@ -76,6 +76,7 @@ class Replication:
         readable: the same for the least copies, with which messages are accepted.
         pool: connections to the name servers.
         tls: the settings of TLS, which count for replication if they say so.
+        may_copy: whether a host may have the log.
 
     Attributes:
         is_slave: whether this broker is a slave now.
@@ -96,6 +97,7 @@ class Replication:
         pool: Pool,
         entropy: Entropy,
         tls: TlsConfig | None = None,
+        may_copy: Callable[[str], bool] = lambda host: True,
     ) -> None:
         config = settings.config
         self._store = store
@@ -105,6 +107,7 @@ class Replication:
         self._entropy = entropy
         self._tls = tls if tls is not None and tls.replication else None
         self._slave_tls = None if self._tls is None else self._tls.outgoing_tls()
+        self._may_copy = may_copy
         self._rules = stream_rules(config)
         #: How often the name servers should have been asked who is a slave.
         self._questions = Watermark()
@@ -158,6 +161,7 @@ class Replication:
             rules=self._rules,
             on_stranger=self._ask_soon,
             tls=self._tls,
+            may_copy=self._may_copy,
         )
         try:
             self.sender = await self._exit.enter_async_context(sender)

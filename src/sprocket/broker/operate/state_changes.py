@@ -11,14 +11,16 @@ Source of 45: ScheduleMessageService.encode of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
+from sprocket.auth.accounts import acl_body
 from sprocket.base.deadline import Deadline
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.members.followers import Follower, Followers
 from sprocket.broker.tables.changes import (
+    ACCOUNTS,
     FILTERS,
     GROUPS,
     LEASES,
@@ -35,6 +37,7 @@ from sprocket.delay.timers.timers import Timers
 from sprocket.filterserver.uploads import key_in, key_text
 from sprocket.protocol.bodies import (
     ChangedState,
+    CopiedAccount,
     CopiedFilter,
     DataVersion,
     DelayOffsets,
@@ -57,11 +60,20 @@ class StateRequests:
 
     Args:
         timers: the timers; None if they are switched off.
+        may_have_users: whether a slave's request shows that it may have passwords: a super user has
+            signed it.
     """
 
     def __init__(
-        self, tables: Tables, store: Store, timers: Timers | None, *, followers: Followers
+        self,
+        tables: Tables,
+        store: Store,
+        timers: Timers | None,
+        *,
+        followers: Followers,
+        may_have_users: Callable[[Command], bool],
     ) -> None:
+        self._may_have_users = may_have_users
         self._tables = tables
         self._store = store
         self._timers = timers
@@ -85,26 +97,27 @@ class StateRequests:
         """What has changed since the slave's version, now or when something changes."""
         header = command.read(StateChanges)
         follower = self._followers.heard(peer, header.broker_id)
+        has_accounts = self._may_have_users(command)
         if not self._journal.has(header.origin, header.since):
             at = header.listing_at if header.origin == self._journal.origin else -1
-            return self._listed(follower, at)
+            return self._listed(follower, at, has_accounts)
         follower.has_version(header.since)
         wait_ms = min(header.wait_ms, _WAIT_MS_MAX)
         is_much = self._journal.version - header.since >= _ROWS_MAX
         if wait_ms > 0 and not is_much and self._followers.definitions.value <= header.since:
-            return self._held(header.since, wait_ms)
-        return self._since(header.since)
+            return self._held(header.since, wait_ms, has_accounts)
+        return self._since(header.since, has_accounts)
 
     # A changed topic ends the wait. Offsets change all the time: they come together at its end.
-    async def _held(self, since: int, wait_ms: int) -> Reply:
+    async def _held(self, since: int, wait_ms: int, has_accounts: bool) -> Reply:
         await self._followers.definitions.reach(since + 1, Deadline.after_ms(wait_ms))
-        return self._since(since)
+        return self._since(since, has_accounts)
 
-    def _since(self, version: int) -> Reply:
+    def _since(self, version: int, has_accounts: bool) -> Reply:
         if not self._journal.has(self._journal.origin, version):  # too much happened meanwhile
             return self._reply(ChangedState(version=-1, is_more=True))
         some = self._journal.since(version, _ROWS_MAX)
-        state = ChangedState()
+        state = ChangedState(has_accounts=has_accounts)
         done = self._put(state, some)
         state.version = version + done
         state.is_more = state.version < self._journal.version
@@ -112,10 +125,12 @@ class StateRequests:
             state.marks = self._tables.offsets.popped.marks
         return self._reply(state)
 
-    def _listed(self, follower: Follower, at: int) -> Reply:
+    def _listed(self, follower: Follower, at: int, has_accounts: bool) -> Reply:
         """The next page of a listing, or the first one of a new listing."""
         listing = None if at < 0 else follower.listing
-        state = ChangedState(version=-1, is_first=listing is None, is_more=True)
+        state = ChangedState(
+            version=-1, is_first=listing is None, is_more=True, has_accounts=has_accounts
+        )
         if listing is None:
             self._journal.follow()
             listing, at = self._listing(), 0
@@ -138,6 +153,7 @@ class StateRequests:
             FILTERS: list(map(key_text, tables.filters.uploads.all_keys())),
             ORDERS: tables.pop_orders.names(),
             MODES: list(tables.request_modes.by_topic),
+            ACCOUNTS: list(tables.accounts.users),
         }
         return Listing(names, self._journal.version)
 
@@ -188,6 +204,8 @@ class StateRequests:
         elif table == MODES:
             modes = state.modes[name] = dict(tables.request_modes.by_topic.get(name, {}))
             return 1 + len(modes)
+        elif table == ACCOUNTS:
+            return self._put_account(state, name)
         else:
             versions = tables.filters.uploads.versions(key_in(name))
             state.filters[name] = [
@@ -195,6 +213,17 @@ class StateRequests:
             ]
             return 1 + sum(len(each.source) for each in versions) // 64
         return 1
+
+    def _put_account(self, state: ChangedState, name: str) -> int:
+        accounts = self._tables.accounts
+        if not state.has_accounts:
+            return 1
+        user, policies = accounts.users.get(name), accounts.policies_of(name)
+        state.accounts[name] = None
+        if user is not None:
+            body, acl = user.to_body(has_password=True), acl_body(name, policies)
+            state.accounts[name] = CopiedAccount(user=body, acl=acl)
+        return 1 + len(policies.entries)
 
     def _put_offsets(self, state: ChangedState, key: str, part: int) -> int:
         offsets = self._tables.offsets

@@ -10,18 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from sprocket.auth.needs import SUB
 from sprocket.base.errors import IllegalMessage, OffsetOutOfRange, SystemFailure
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.group_rules import GroupRules
 from sprocket.broker.sending.ingress import Ingress
+from sprocket.broker.tables.rights import Rights
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.message.drafting import copy_draft
 from sprocket.message.ids import offset_id
 from sprocket.message.inner_batch import INNER_BATCH
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import parse
+from sprocket.message.topic import retry_topic
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.send import SendBack
@@ -40,8 +43,10 @@ class SendBacks:
         *,
         rules: GroupRules,
         volumes: Volumes,
+        rights: Rights,
     ) -> None:
         self._store = store
+        self._rights = rights
         self._ingress = ingress
         self._acknowledgement = acknowledgement
         self._rules = rules
@@ -56,7 +61,8 @@ class SendBacks:
 
         Raises:
             GroupNotFound: the group is unknown.
-            NoPermission: the broker or the retry topic is not writable.
+            NoPermission: the broker or the retry topic is not writable, or whoever asks may not
+                read the message's topic.
             SystemFailure: there is no such message.
             IllegalMessage: it is a batch, of which only one message failed.
             DiskFull: the disk is full.
@@ -70,6 +76,8 @@ class SendBacks:
         except OffsetOutOfRange:
             raise SystemFailure(f"look message by offset failed, {header.offset}") from None
         record = parse(raw)
+        if record.topic != retry_topic(header.group):
+            self._rights.require(command, peer, record.topic, SUB)
         if record.sys_flag & INNER_BATCH:
             raise IllegalMessage("a batch cannot be sent back: send the message of it as a new one")
         properties = decode_bytes(record.properties)

@@ -10,11 +10,13 @@ AdminBrokerProcessor.resumeCheckHalfMessage of RocketMQ 5.x.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 
+from sprocket.auth.needs import PUB, UPDATE
 from sprocket.base.errors import (
     CorruptRecord,
     InvalidParameter,
+    NoPermission,
     OffsetOutOfRange,
     StoreError,
     SystemFailure,
@@ -27,10 +29,12 @@ from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.tables.clients import ClientInfo, ClientTable
+from sprocket.broker.tables.rights import Rights
 from sprocket.broker.tables.topics import Topics
 from sprocket.message import properties as names
 from sprocket.message.ids import offset_id, parse_offset_id
-from sprocket.message.record import Draft, parse
+from sprocket.message.properties import decode_bytes
+from sprocket.message.record import Draft, Record, parse
 from sprocket.message.topic import CHECKS_EXHAUSTED, HALF
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
@@ -153,9 +157,15 @@ class TransactionRequests:
     """Answers requests about transactions."""
 
     def __init__(
-        self, store: Store, acknowledgement: Acknowledgement, *, settlement: Settlement
+        self,
+        store: Store,
+        acknowledgement: Acknowledgement,
+        *,
+        settlement: Settlement,
+        rights: Rights,
     ) -> None:
         self._store = store
+        self._rights = rights
         self._acknowledgement = acknowledgement
         self._settlement = settlement
         self._warnings = RareLog(logger)
@@ -172,6 +182,7 @@ class TransactionRequests:
 
         Raises:
             SystemFailure: there is no such half message, or it ended the other way.
+            NoPermission: whoever asks may not send to its topic.
             IllegalMessage, DiskFull, StoreError: the end cannot be stored; it may be repeated.
         """
         header = command.read(EndTransaction)
@@ -180,8 +191,10 @@ class TransactionRequests:
         if header.commit_or_rollback not in (COMMIT, ROLLBACK):
             raise SystemFailure("commitOrRollback field wrong")
         try:
-            return self._ended(header, is_oneway=command.is_oneway)
-        except SystemFailure as error:
+            found = self._found(header)
+            self._rights.require(command, peer, _topic(found.record, found.properties), PUB)
+            return self._ended(header, found, is_oneway=command.is_oneway)
+        except (SystemFailure, NoPermission) as error:
             self._warnings.warning(
                 "group %s at %s wants to %s the transaction at %d, which is refused: %s",
                 header.producer_group,
@@ -192,8 +205,7 @@ class TransactionRequests:
             )
             raise
 
-    def _ended(self, header: EndTransaction, *, is_oneway: bool) -> Answer:
-        found = self._found(header)
+    def _ended(self, header: EndTransaction, found: StoredHalf, *, is_oneway: bool) -> Answer:
         if header.commit_or_rollback == ROLLBACK:
             self._settlement.roll_back(found)
             if is_oneway:
@@ -225,6 +237,7 @@ class TransactionRequests:
         Raises:
             InvalidParameter: the message id is invalid.
             SystemFailure: there is no such message, or it is not parked.
+            NoPermission: whoever asks may not change its topic.
         """
         header = command.read(ResumeCheck)
         try:
@@ -232,7 +245,15 @@ class TransactionRequests:
         except UsageError as error:
             raise InvalidParameter(str(error)) from error
         try:
-            resumed = self._settlement.resume(parse(self._store.lookup(log_offset)))
+            record = parse(self._store.lookup(log_offset))
+            topic = _topic(record, decode_bytes(record.properties))
+            self._rights.require(command, peer, topic, UPDATE)
+            resumed = self._settlement.resume(record)
         except (OffsetOutOfRange, CorruptRecord) as error:
             raise SystemFailure(f"{header.msg_id} cannot be checked again: {error}") from error
         return self._acknowledgement.without_header(resumed)
+
+
+def _topic(record: Record, properties: Mapping[str, str]) -> str:
+    """The topic for which a half message, or a parked one, was sent."""
+    return properties.get(names.REAL_TOPIC) or record.topic

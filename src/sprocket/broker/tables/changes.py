@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 #: The tables whose rows are followed.
 TOPICS, GROUPS, OFFSETS, LEASES, FILTERS = "topics", "groups", "offsets", "leases", "filters"
-#: Pops in order, and how groups consume topics.
-ORDERS, MODES = "orders", "modes"
-TABLES = (TOPICS, GROUPS, OFFSETS, LEASES, FILTERS, ORDERS, MODES)
+#: Pops in order, how groups consume topics, and users with their policies.
+ORDERS, MODES, ACCOUNTS = "orders", "modes", "accounts"
+TABLES = (TOPICS, GROUPS, OFFSETS, LEASES, FILTERS, ORDERS, MODES, ACCOUNTS)
 #: Those that change all the time.
 _BUSY = (OFFSETS, ORDERS)
 #: The part of a change that concerns a whole row.

@@ -2,7 +2,7 @@
 
 Topics, groups, filters and leases are saved when they change. Offsets, of consumers and of delayed
 messages, and pops in order are saved periodically. All tables are saved when the broker stops. The
-file names are RocketMQ's, except `filterCode.json` and `queueLocks.json`.
+file names are RocketMQ's, except `accounts.json`, `filterCode.json` and `queueLocks.json`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from sprocket.base.ports import Disk
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.account_rows import AccountRows
 from sprocket.broker.tables.state import OffsetSaver, StateFile, StateTable
 from sprocket.broker.tables.tables import Tables
 from sprocket.store.store import Store
@@ -28,8 +29,8 @@ class StateFiles:
         root: the broker's folder; the files are in `config` below it.
 
     Attributes:
-        topics, groups, filters, locks, request_modes: files that are saved when their table
-            changes.
+        topics, groups, filters, locks, request_modes, accounts: files that are saved when
+            their table changes.
         timer_counts: saved periodically, and when the timers stop.
         offset_rounds, order_rounds: save the consumers' offsets, and what they popped in order,
             periodically.
@@ -45,6 +46,9 @@ class StateFiles:
         self.filters = file("filterCode.json", tables.filters.uploads)
         orders = file("consumerOrderInfo.json", tables.pop_orders)
         self.request_modes = file("messageRequestMode.json", tables.request_modes)
+        self.accounts = StateFile(
+            disk, f"{root}/config/accounts.json", AccountRows(tables.accounts), is_secret=True
+        )
         self.timer_counts = file("timermetrics", tables.timer_counts)
         offsets = file("consumerOffset.json", tables.offsets)
         delays = file("delayOffset.json", tables.progress)
@@ -57,7 +61,7 @@ class StateFiles:
         self._all = [self.topics, self.groups, offsets, delays, pending, self.timer_counts]
         if tables.filters.is_on:
             self._all.append(self.filters)
-        self._all += [self.locks, orders, self.request_modes]
+        self._all += [self.locks, orders, self.request_modes, self.accounts]
 
     def __iter__(self) -> Iterator[StateFile]:
         """All files in use, in the order in which they are loaded and saved."""

@@ -66,8 +66,14 @@ class StateFile:
         "failure", "is_behind",
     )  # fmt: skip
 
-    def __init__(self, disk: Disk, path: str, table: StateTable) -> None:
-        self._snapshot = Snapshot(disk, path)
+    def __init__(
+        self, disk: Disk, path: str, table: StateTable, *, is_secret: bool = False
+    ) -> None:
+        """
+        Args:
+            is_secret: as `Snapshot` has it.
+        """
+        self._snapshot = Snapshot(disk, path, is_secret=is_secret)
         self._table = table
         #: Time of the loop at which the next save because of a change may begin.
         self._next_at = -math.inf

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from sprocket.auth.accounts import AccountTable
 from sprocket.base.deadline import loop_ms
 from sprocket.base.ports import Clock
 from sprocket.broker.settings import BrokerSettings
@@ -40,6 +41,7 @@ class Tables:
         on_group: called with the name of a group that has changed.
         on_filters: called with the key of a filter in Python that has changed.
         on_mode: called with the name of a topic of which a request mode has changed.
+        on_account: called with the name of a user that has changed.
         journal: records the changes of offsets and of pops in order; the others call back.
 
     Attributes:
@@ -60,6 +62,7 @@ class Tables:
         on_group: Callable[[str], None],
         on_filters: Callable[[Key], None],
         on_mode: Callable[[str], None],
+        on_account: Callable[[str], None],
         journal: ChangeJournal,
     ) -> None:
         config = settings.config
@@ -82,3 +85,4 @@ class Tables:
             partial(journal.record, ORDERS), lambda: self.offsets.popped.marks
         )
         self.request_modes = RequestModeTable(on_mode)
+        self.accounts = AccountTable(on_account)

@@ -1,5 +1,6 @@
 """JSON bodies of requests and replies, as declarations, one module per subject."""
 
+from sprocket.protocol.bodies.accounts import AclBody, PolicyBody, PolicyEntryBody, UserBody
 from sprocket.protocol.bodies.body import (
     Body,
     DataVersion,
@@ -62,7 +63,13 @@ from sprocket.protocol.bodies.offset import (
     TopicStatsTable,
 )
 from sprocket.protocol.bodies.pop import AckRecord, CheckPoint, PopKey
-from sprocket.protocol.bodies.replica import ChangedState, CopiedFilter, HeldLeasesBody, TimerState
+from sprocket.protocol.bodies.replica import (
+    ChangedState,
+    CopiedAccount,
+    CopiedFilter,
+    HeldLeasesBody,
+    TimerState,
+)
 from sprocket.protocol.bodies.replica_group import GroupMemberFacts, GroupStateBody
 from sprocket.protocol.bodies.route import (
     BrokerData,
@@ -104,6 +111,7 @@ __all__ = [
     "AckBatchBody",
     "AckItem",
     "AckRecord",
+    "AclBody",
     "Assignment",
     "AssignmentBody",
     "AssignmentQuery",
@@ -126,6 +134,7 @@ __all__ = [
     "ConsumeTimeSpans",
     "ConsumerConnection",
     "ConsumerData",
+    "CopiedAccount",
     "CopiedFilter",
     "CorrectionOffsets",
     "DataVersion",
@@ -151,6 +160,8 @@ __all__ = [
     "LockBody",
     "LockedBody",
     "OffsetTable",
+    "PolicyBody",
+    "PolicyEntryBody",
     "PopKey",
     "PopWindowState",
     "ProducerConnection",
@@ -190,5 +201,6 @@ __all__ = [
     "TopicList",
     "TopicStatsTable",
     "TopicTable",
+    "UserBody",
     "WindowState",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sprocket.protocol.bodies.accounts import AclBody, UserBody
 from sprocket.protocol.bodies.body import Body, always
 from sprocket.protocol.bodies.group import GroupConfig, RequestMode
 from sprocket.protocol.bodies.topic import TopicConfig
@@ -37,10 +38,18 @@ class TimerState(Body):
     slot_ms: Long = always(0)
 
 
+class CopiedAccount(Body):
+    """A user, with its password, and its policies."""
+
+    acl: AclBody = always(AclBody())
+    user: UserBody = always(UserBody())
+
+
 class ChangedState(Body):
     """Reply body of `StateChanges`: the rows that have changed, with their values of now.
 
     Attributes:
+        accounts: null for a user who is gone.
         deletions: by topic, the log offset before which its records are deleted.
         delays: the next offset to deliver, by delay level.
         delays_log_offset: where the log has what `delays` does not contain; None if unknown.
@@ -49,6 +58,8 @@ class ChangedState(Body):
             `offsets` and `rows`.
         forbidden: for each group of `groups`, the topics that it may not read, with their bits.
         groups, topics: null for one that is gone.
+        has_accounts: whether the slave may have users and their passwords; otherwise `accounts` is
+            empty, and says nothing.
         is_first: whether a listing begins: what it does not show is gone.
         is_more: whether there is more at once.
         leases: by group and client id, the queues in the form of the file; empty if none.
@@ -68,6 +79,7 @@ class ChangedState(Body):
             those in `offsets` and `rows`.
     """
 
+    accounts: dict[str, CopiedAccount | None] = always({})
     deletions: dict[str, Long] = always({})
     delays: dict[Long, Long] = always({})
     delays_log_offset: Long | None = None
@@ -75,6 +87,7 @@ class ChangedState(Body):
     flying: dict[str, dict[Long, Long]] = always({})
     forbidden: dict[str, dict[str, Long]] = always({})
     groups: dict[str, GroupConfig | None] = always({})
+    has_accounts: bool = always(False)
     is_first: bool = always(False)
     is_more: bool = always(False)
     leases: dict[str, dict[str, list[str]]] = always({})

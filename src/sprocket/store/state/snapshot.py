@@ -113,18 +113,23 @@ class Snapshot:
     A save before the load has finished would replace the state by an empty one.
     """
 
-    __slots__ = ("_disk", "_is_loaded", "_keeps_backup", "_saved", "path")
+    __slots__ = ("_disk", "_is_loaded", "_is_secret", "_keeps_backup", "_saved", "path")
 
-    def __init__(self, disk: Disk, path: str, *, begins_anew: bool = False) -> None:
+    def __init__(
+        self, disk: Disk, path: str, *, begins_anew: bool = False, is_secret: bool = False
+    ) -> None:
         """
         Args:
             begins_anew: the saved state is of no use, and need not be loaded.
+            is_secret: only the owner of the process may read the file, and there is no backup,
+                which would hold what was taken away.
         """
         self._disk = disk
         self.path = path
         self._is_loaded = begins_anew
         #: Whether the next save keeps the present file as its backup.
         self._keeps_backup = not begins_anew
+        self._is_secret = is_secret
         self._saved = b""
 
     def load(self) -> dict[str, Any]:
@@ -136,8 +141,10 @@ class Snapshot:
             StoreError: the file cannot be used, and its backup cannot either.
         """
         raw = self._disk.read(self.path)
-        backup = self._disk.read(f"{self.path}.bak")
+        backup = None if self._is_secret else self._disk.read(f"{self.path}.bak")
         state = self._parsed(raw)
+        if self._is_secret and state is None and raw is not None:
+            raise StoreError(f"{self.path} is broken: repair it, or remove it to begin without it")
         if state is None and (raw or backup):
             logger.error("%s is broken, its backup is used", self.path)
             state = self._parsed(backup)
@@ -181,12 +188,17 @@ class Snapshot:
             OSError: the disk refuses it; the old file is still there.
         """
         if self._is_new(raw):
-            self._disk.replace(self.path, raw, backup=self._keeps_backup)
+            if self._is_secret:
+                self._disk.replace_secret(self.path, raw)
+            else:
+                self._disk.replace(self.path, raw, backup=self._keeps_backup)
             self._written(raw)
 
     async def write_in_background(self, raw: bytes) -> None:
         """As `write`, while the event loop runs. Nothing else may write the file meanwhile."""
-        if self._is_new(raw):
+        if self._is_secret:
+            self.write(raw)
+        elif self._is_new(raw):
             await self._disk.replace_in_background(self.path, raw, backup=self._keeps_backup)
             self._written(raw)
 

@@ -1,0 +1,84 @@
+"""The settings of users and permissions: part of a broker's, with RocketMQ's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sprocket.auth.first_users import (
+    JSON_KEYS,
+    JSON_USER,
+    FirstUser,
+    first_users_in,
+    keys_form,
+    signer_in,
+    user_form,
+)
+from sprocket.base.config import Conflict, setting
+from sprocket.broker.replica_config import ReplicaConfig
+from sprocket.protocol.signing import Signer
+
+
+def _codes_form(value: tuple[str, ...]) -> str | None:
+    wrong = [each for each in value if not (each.isascii() and each.isdigit())]
+    return f"is a list of request codes, not {wrong[0]!r}" if wrong else None
+
+
+@dataclass(frozen=True, slots=True)
+class AccountConfig(ReplicaConfig):
+    """Settings of users and permissions."""
+
+    authentication: bool = setting(
+        False,
+        "Whether each request must be signed with the keys of a user.",
+        rocketmq="authenticationEnabled",
+    )
+    authorization: bool = setting(
+        False,
+        "Whether the user must have the rights that its request needs.",
+        rocketmq="authorizationEnabled",
+    )
+    first_user: str | None = setting(
+        None,
+        f"A super user that is made at the start if there is none of its name: {JSON_USER}.",
+        rocketmq="initAuthenticationUser",
+        form=user_form,
+        is_secret=True,
+    )
+    inner_keys: str | None = setting(
+        None,
+        "Keys with which the broker signs its own requests to other brokers and to name servers: "
+        f"{JSON_KEYS}. They belong to a super user, which is made at the start if there is none.",
+        rocketmq="innerClientAuthenticationCredentials",
+        form=keys_form,
+        is_secret=True,
+    )
+    unsigned_codes: tuple[str, ...] = setting(
+        (),
+        "Codes of requests that need no signature.",
+        rocketmq="authenticationWhitelist",
+        form=_codes_form,
+    )
+    unjudged_codes: tuple[str, ...] = setting(
+        (),
+        "Codes of requests that need a signature, but no rights.",
+        rocketmq="authorizationWhitelist",
+        form=_codes_form,
+    )
+
+    def first_users(self) -> Iterator[FirstUser]:
+        """The super users that are made at the start."""
+        return first_users_in(self.first_user, self.inner_keys)
+
+    def inner_signer(self) -> Signer | None:
+        """Signs the broker's own requests; None if it has no keys."""
+        return signer_in(self.inner_keys)
+
+    def account_conflicts(self) -> Iterator[Conflict]:
+        """What is wrong with these settings together."""
+        if self.authorization and not self.authentication:
+            yield Conflict(
+                ("authorization", "authentication"),
+                "(authorizationEnabled) needs broker.authentication (authenticationEnabled): the "
+                "rights of a user who need not prove to be it protect nothing",
+            )

@@ -1,0 +1,91 @@
+"""Whether a request may pass at this broker: its guard, with the settings in force.
+
+Most of what a request needs is in it. A few name a message by its place in the log: which topic
+that is becomes known when it is read, and its endpoint asks here then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sprocket.auth.accounts import AccountTable
+from sprocket.auth.first_users import make_first_users
+from sprocket.auth.guard import Guard, GuardRules
+from sprocket.auth.needs import Actions, topic_needs
+from sprocket.broker.config import BrokerConfig
+from sprocket.broker.settings import BrokerSettings
+from sprocket.protocol.command import Command
+from sprocket.remoting import address as addresses
+from sprocket.remoting.transport import Peer
+
+
+class Rights:
+    """What requests may do at one broker.
+
+    Attributes:
+        guard: checks requests.
+        is_on: whether any request is checked. It stays until the broker is started again.
+    """
+
+    def __init__(self, accounts: AccountTable, settings: BrokerSettings) -> None:
+        self._accounts = accounts
+        self._config = settings.config
+        rules = guard_rules(settings.config)
+        self.is_on = rules.authenticates
+        self.guard = Guard(accounts, lambda: rules)
+        #: Hosts from which super users have asked something.
+        self._trusted: set[str] = set()
+
+    @property
+    def check(self) -> Callable[[Command, Peer], str] | None:
+        """Returns who signed a request, or raises NoPermission; None if nothing is checked."""
+        return self._check if self.is_on else None
+
+    def _check(self, command: Command, peer: Peer) -> str:
+        host = _host(peer)
+        user = self.guard.check(command, host)
+        if host not in self._trusted and self._accounts.is_super(user):
+            self._trusted.add(host)
+        return user
+
+    def may_copy(self, host: str) -> bool:
+        """Whether a broker at a host may have the log: a super user has asked something from there
+        since the start, as a slave with the keys of `inner_keys` does. The stream of the log has no
+        signatures of its own."""
+        return not self.is_on or addresses.bare(host) in self._trusted
+
+    def may_have_users(self, command: Command) -> bool:
+        """Whether a request may get users with their passwords: a super user has signed it."""
+        return self.is_on and self._accounts.is_super(command.user)
+
+    def require(self, command: Command, peer: Peer, topic: str, actions: Actions) -> None:
+        """Checks the right to the topic of a message that a request names by its place.
+
+        Raises:
+            NoPermission: whoever asks does not have it.
+        """
+        if command.user:
+            self.guard.require(command, topic_needs(topic, actions), _host(peer))
+
+    def make_first_users(self) -> None:
+        """Makes the super users of the settings that do not exist.
+
+        Raises:
+            ConfigError: one is not valid, or nobody could enter.
+        """
+        make_first_users(self._accounts, self._config.first_users(), is_on=self.is_on)
+
+
+def _host(peer: Peer) -> str:
+    return addresses.bare(peer.address.rpartition(":")[0])
+
+
+def guard_rules(config: BrokerConfig) -> GuardRules:
+    """What is checked by these settings."""
+    return GuardRules(
+        config.authentication,
+        config.authorization,
+        frozenset(map(int, config.unsigned_codes)),
+        frozenset(map(int, config.unjudged_codes)),
+        config.cluster,
+    )
