@@ -22,6 +22,7 @@ from typing import Self
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConnectionLost, OffsetOutOfRange, StoreError, UsageError
+from sprocket.base.rare_log import RareLog
 from sprocket.base.watermark import Watermark
 from sprocket.remoting import address
 from sprocket.remoting.server import why_not_listening
@@ -97,6 +98,7 @@ class Master:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         #: Warnings are given once for each host, until its slave is connected without one.
         self._warned: set[str] = set()
+        self._warnings = RareLog(logger)
         self._confirming: asyncio.TimerHandle | None = None
         self._following: asyncio.Task[None] | None = None
         self._is_open = False
@@ -176,6 +178,7 @@ class Master:
             on_greeting=self._greeted,
             on_report=self._reported,
             on_close=self._closed,
+            log=self._warnings,
         )
 
     def _opened(self, link: SlaveLink) -> None:
@@ -187,7 +190,9 @@ class Master:
         if len(self.links) >= _LINKS_MAX and self._form.is_known(link):
             self._make_way()
         if len(self.links) >= _LINKS_MAX:
-            logger.warning("slave %s is refused: %d are connected", link.address, len(self.links))
+            self._warnings.warning(
+                "slave %s is refused: %d are connected", link.address, len(self.links)
+            )
             link.abort()
             return
         self.links[link.number] = link

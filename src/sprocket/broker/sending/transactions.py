@@ -22,6 +22,7 @@ from sprocket.base.errors import (
     SystemFailure,
     UsageError,
 )
+from sprocket.base.rare_log import RareLog
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.members.callbacks import peer_of
 from sprocket.broker.sending.acknowledgement import Acknowledgement
@@ -182,6 +183,7 @@ class TransactionRequests:
         self._rights = rights
         self._acknowledgement = acknowledgement
         self._settlement = settlement
+        self._warnings = RareLog(logger)
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
@@ -209,7 +211,7 @@ class TransactionRequests:
             self._rights.require(command, peer, topic, PUB, named=header.topic)
             return self._ended(header, found, is_oneway=command.is_oneway)
         except (SystemFailure, NoPermission) as error:
-            logger.warning(
+            self._warnings.warning(
                 "group %s at %s wants to %s the transaction at %d, which is refused: %s",
                 header.producer_group,
                 peer.address,
