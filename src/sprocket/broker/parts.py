@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from sprocket.base.ports import Clock, Entropy
 from sprocket.broker.dispatch import Quotas
+from sprocket.broker.escape_parts import escape
 from sprocket.broker.lite.parts import LiteParts
 from sprocket.broker.members.acting import ActingMaster
 from sprocket.broker.members.copied_tables import CopiedTables
@@ -111,6 +112,11 @@ class BrokerParts:
         self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
         self.delivery = self._delivery(store, levels, clock=clock)
         self.timed_delivery = self._timed_delivery(store, settings, clock=clock)
+        self.escape = escape(
+            store, pool, settings, world, tables=tables, levels=levels, delivery=self.delivery,
+            timers=self.timers, rules=self.check_loop.rules, acting=self.acting,
+            replication=replication,
+        )  # fmt: skip
         self.membership = self._membership(settings, clock)
         self.proxied = ProxiedClientRequests(self.membership, clock)
         self.pulls = self._pulls(store, settings, world.memory_bytes)
@@ -225,12 +231,16 @@ class BrokerParts:
             shape=shapes(lambda: settings.store),
             clock=world.clock,
             counts=self.tables.timer_counts,
+            elsewhere=self.tables.escaped.log_offsets,
         )
 
     def _delivery(self, store: Store, levels: DelayLevels, *, clock: Clock) -> LevelDelivery:
         """Delivery of messages with a delay level."""
         accept, progress = self.ingress.accept_due, self.tables.progress
-        return LevelDelivery(store, accept, levels=levels, progress=progress, clock=clock)
+        return LevelDelivery(
+            store, accept, levels=levels, progress=progress, clock=clock,
+            elsewhere=self.tables.escaped.log_offsets,
+        )  # fmt: skip
 
     def _timed_delivery(
         self, store: Store, settings: BrokerSettings, *, clock: Clock
