@@ -386,3 +386,15 @@ def test_a_user_has_the_same_limit_over_all_connections_and_cannot_use_up_anothe
                 assert (await figures(root))["quotaRefused.user.connections"] == "1"
 
     play_closed(test, quotas=("user * requests=10 connections=2", "user root requests=none"))
+
+
+def test_who_may_not_send_to_a_topic_does_not_use_up_its_limit() -> None:
+    async def test(nobody: Asker, root: Asker) -> None:
+        await root.create("t")
+        for _ in range(3):
+            assert SUCCESS not in await send_many(nobody, 50)
+        assert await send_many(root, 9) == [SUCCESS] * 9
+        codes = await send_many(nobody, 50)
+        assert codes.count(BUSY) >= 40  # its address has had enough by now
+
+    play_closed(test, quotas=("topic t requests=10", "client 127.0.0.1:* requests=100"))
