@@ -191,7 +191,9 @@ class ProxyConfig:
     )
     receives_max: int = setting(20_000, "Receives that wait at most.", minimum=1)
     renewals_max: int = setting(
-        200_000, "Messages that are kept invisible at most, of all clients.", minimum=1
+        200_000,
+        "Messages that are kept invisible at most, of all clients; a tenth of them of one client.",
+        minimum=1,
     )
     request_bytes_max: int = setting(
         16 << 20,

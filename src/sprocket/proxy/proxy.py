@@ -179,7 +179,7 @@ class Proxy:
             changed = await receipts.hide(group, topic, ReceiptHandle.parse(handle), milliseconds)
             return changed.encode()
 
-        self._renewals = Renewals(config, clock, change=change, group_of=brokers.group)
+        self._renewals = Renewals(config, change=change, group_of=brokers.group)
         self._receives = ReceiveMethods(
             brokers, clients, receipts, self._renewals, config, clock=clock
         )

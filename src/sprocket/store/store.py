@@ -43,8 +43,8 @@ class Store:
         cold: loads old messages into memory before they are read.
         replica: the log as replication uses it: its bytes, and copies of a master's.
         batches: the topics that keep each batch as one record.
-        lite: the lite topics.
         flags: whether messages are accepted, and why not.
+        lite: the lite topics.
         stored: the queues with what readers do not see yet, for the broker's own parts.
     """
 

@@ -130,7 +130,8 @@ class PopParts:
             self.forget_order(*place)
 
     def end_held(self, topic: str) -> None:
-        """Ends the wait of all pops of a topic: it is deleted, or a group was reset in it."""
+        """Ends the wait of all pops of a topic: it was changed or deleted, or a group was reset in
+        it."""
         self._held.end(topic)
         self._notified.end(topic)
 

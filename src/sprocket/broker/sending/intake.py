@@ -7,7 +7,7 @@ Source: SendMessageProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from sprocket.base.errors import (
     IllegalMessage,
@@ -256,9 +256,21 @@ def stored_flag(sys_flag: int, topic: TopicConfig) -> int:
 
 
 class Placing:
-    """Finds topic and queue of a message, and creates the topic if that is allowed."""
+    """Finds topic and queue of a message, and creates the topic if that is allowed.
 
-    def __init__(self, topics: Topics, *, settings: BrokerSettings, entropy: Entropy) -> None:
+    Args:
+        static: names of static topics, whose queues have other numbers for clients.
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        *,
+        static: Container[str],
+        settings: BrokerSettings,
+        entropy: Entropy,
+    ) -> None:
+        self._static = static
         self._topics = topics
         self._by_name = topics.by_name
         self._settings = settings
@@ -267,7 +279,9 @@ class Placing:
     def open_topic(self, name: str) -> TopicConfig | None:
         """The topic of a name if it exists and accepts any message; None if it must be checked."""
         topic = self._by_name.get(name)
-        return None if topic is None or topic.order or name in CLOSED_TOPICS else topic
+        if topic is None or topic.order or name in CLOSED_TOPICS or name in self._static:
+            return None
+        return topic
 
     def place(self, header: SendHeader, peer: Peer) -> tuple[TopicConfig, int]:
         """The topic and the queue number of a send.

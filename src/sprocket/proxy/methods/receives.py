@@ -46,8 +46,6 @@ COUNT_MAX = 32
 #: Where a group that is new in a topic begins: at its end.
 _FROM_LAST = 1
 _ATTEMPT_LENGTH_MAX = 256
-#: After these the route is asked for again: another one may be the master, or the topic is gone.
-_MOVED = (ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.TOPIC_NOT_EXIST)
 _EMPTY_CODES = (ResponseCode.POLLING_TIMEOUT, ResponseCode.PULL_NOT_FOUND)
 
 
@@ -112,9 +110,9 @@ class ReceiveMethods:
     ) -> tuple[Wish, list[PoppedOne]] | None:
         hold_ms = self._hold_ms(call, request)
         wish = await self._wish(call, request, hold_ms)
-        if len(self._waiting) >= self._config.receives_max:
+        if len(self._waiting) + len(self._abandoned) >= self._config.receives_max:
             raise CallRefused(pb.TOO_MANY_REQUESTS, "polling full")
-        if wish.kept_by is not None and self._renewals.is_full:
+        if wish.kept_by is not None and self._renewals.is_full(wish.kept_by.client_id):
             raise CallRefused(pb.TOO_MANY_REQUESTS, "too many messages are kept invisible")
         reply = await self._popped(wish, hold_ms)
         if reply is None:
@@ -123,8 +121,10 @@ class ReceiveMethods:
             return None
         if reply.code == ResponseCode.POLLING_FULL:
             raise CallRefused(pb.TOO_MANY_REQUESTS, "polling full")
-        if reply.code in _MOVED:
+        if reply.code == ResponseCode.SERVICE_NOT_AVAILABLE:  # another one may be the master
             self._brokers.failed(wish.topic, wish.broker)
+        if reply.code == ResponseCode.TOPIC_NOT_EXIST:
+            self._brokers.lost(wish.topic)
         if reply.code == SubscriptionInvalid.code:
             raise CallRefused(pb.ILLEGAL_FILTER_EXPRESSION, reply.remark or "")
         return wish, self._sorted_out(wish, popped_of(reply.checked(), wish))
@@ -320,9 +320,9 @@ class ReceiveMethods:
 
     def _keep(self, wish: Wish, found: list[PoppedOne]) -> None:
         client = wish.kept_by
-        if client is None:
-            return
-        now_ms = self._clock.now_ms()
+        if client is None or self._clients.find(client.client_id) is None:
+            return  # it has left meanwhile, and nobody would end the care for them
+        now = asyncio.get_running_loop().time()
         for message, receipt in found:
             self._renewals.keep(
                 KeptMessage(
@@ -330,7 +330,7 @@ class ReceiveMethods:
                     wish.group,
                     wish.topic,
                     receipt.encode(),
-                    since_ms=now_ms,
+                    now=now,
                     failures_before=message.reconsume_times,
                 )
             )
