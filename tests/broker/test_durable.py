@@ -42,6 +42,7 @@ from sprocket.protocol.requests.transaction import UNKNOWN, ResumeCheck
 from sprocket.store.state.snapshot import decode_state, encode_state
 from sprocket.testing.disk import FaultyDisk
 from sprocket.testing.loop import simulate
+from tests.broker.lite import lites
 from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, serving
 from tests.broker.pop.popping import ack, hide, items_of, pop
 from tests.broker.sending.test_transactions import (
@@ -271,6 +272,23 @@ async def sets_mode(asker: Asker) -> None:
     await done(asker, SetRequestMode(), body.encode())
 
 
+async def pops_lite(asker: Asker) -> None:
+    await popped_lite(asker)
+
+
+async def acknowledges_lite(asker: Asker) -> None:
+    assert await lites.ack(asker, await popped_lite(asker)) == [SUCCESS]
+
+
+async def popped_lite(asker: Asker) -> lites.LitePopped:
+    await lites.begin(asker)
+    await lites.subscribe(asker, "a")
+    await lites.send(asker, "a", b"1", b"2")
+    popped = await lites.pop(asker, count=1)
+    assert len(popped.messages) == 1
+    return popped
+
+
 _READS = "it changes nothing"
 _CLIENT = "it asks a client"
 _BACK = "the next request of the same client brings it back"
@@ -300,7 +318,8 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.LOCK_BATCH_MQ: (locks,),
     RequestCode.UNLOCK_BATCH_MQ: (unlocks,),
     RequestCode.POP_MESSAGE: (pops, pops_in_order),
-    RequestCode.ACK_MESSAGE: (acknowledges, acknowledges_in_order),
+    RequestCode.POP_LITE_MESSAGE: (pops_lite,),
+    RequestCode.ACK_MESSAGE: (acknowledges, acknowledges_in_order, acknowledges_lite),
     RequestCode.BATCH_ACK_MESSAGE: (acknowledges_several,),
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME: (hides,),
     RequestCode.SET_MESSAGE_REQUEST_MODE: (sets_mode,),
@@ -309,6 +328,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.UPDATE_BROKER_CONFIG: "it counts until the broker stops; files are the user's",
     RequestCode.HEART_BEAT: _BACK,
     OwnRequestCode.PROXIED_CLIENTS: _BACK,
+    RequestCode.LITE_SUBSCRIPTION_CTL: _BACK,
     RequestCode.UNREGISTER_CLIENT: "connections end with the broker",
     RequestCode.SEND_REPLY_MESSAGE: "the asker has it, or the answer is an error",
     RequestCode.SEND_REPLY_MESSAGE_V2: "the asker has it, or the answer is an error",
@@ -356,6 +376,12 @@ WALK: dict[int, tuple[Change, ...] | str] = {
             RequestCode.GET_TIMER_METRICS,
             RequestCode.GET_TOPIC_CONFIG,
             RequestCode.GET_TOPIC_STATS_INFO,
+            RequestCode.GET_BROKER_LITE_INFO,
+            RequestCode.GET_PARENT_TOPIC_INFO,
+            RequestCode.GET_LITE_TOPIC_INFO,
+            RequestCode.GET_LITE_CLIENT_INFO,
+            RequestCode.GET_LITE_GROUP_INFO,
+            RequestCode.TRIGGER_LITE_DISPATCH,
             RequestCode.NOTIFICATION,
             RequestCode.PEEK_MESSAGE,
             RequestCode.POLLING_INFO,

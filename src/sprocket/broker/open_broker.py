@@ -224,6 +224,7 @@ class OpenBroker:
         self.group.give_up()
         self.parts.pulls.stop()
         self.parts.pop.stop()
+        self.parts.lite.stop()
 
     def _record(self, change: str, **named: object) -> None:
         """Records a change of the role in the audit log."""
@@ -334,6 +335,7 @@ class OpenBroker:
             self._run("delivery of timed messages", parts.timed_delivery.run, self._delivering)
         self._run("questions about transactions", parts.check_loop.run, self._delivering)
         self._run("return of popped messages", parts.pop.run, self._delivering)
+        self._run("lite topics", parts.lite.run, self._delivering)
         cleaning = PartCleaning(
             self._settings.config.name,
             self.store,

@@ -90,7 +90,13 @@ class RequestTable:
     def of_master(self) -> Dispatch:
         """What calls the endpoint of each request at a master."""
         refusals = self._parts.acknowledgement.refusals()
-        return Dispatch(self._table, refusals=refusals, run_endpoints=self._runs, trail=self._trail)
+        return Dispatch(
+            self._table,
+            refusals=refusals,
+            run_endpoints=self._runs,
+            trail=self._trail,
+            quotas=self._parts.quotas,
+        )
 
     def of_slave(self, *, was_master: bool = False) -> Dispatch:
         """The same at a slave; or at a master that gives its place to another one, which may still
@@ -100,7 +106,7 @@ class RequestTable:
         table = at_slave(
             self._table, self._settings, is_acting=lambda: was_master or acting.is_acting
         )
-        return Dispatch(table, refusals=refusals, trail=self._trail)
+        return Dispatch(table, refusals=refusals, trail=self._trail, quotas=self._parts.quotas)
 
     def _messages(self, placing: Placing) -> tuple[Endpoints, RunEndpoints, SendReader]:
         """Endpoints that store and read messages, those for sends that arrive together, and what
@@ -143,6 +149,7 @@ class RequestTable:
             **send_backs.endpoints(),
             **parts.pulls.endpoints(),
             **parts.pop.endpoints(),
+            **parts.lite.endpoints(),
             **QueryRequests(self._store).endpoints(),
             **transactions.endpoints(),
             **TimerRequests(
@@ -211,6 +218,7 @@ class RequestTable:
             settings=self._settings, save_topics=parts.files.topics.written,
             save_mappings=parts.files.mappings.written, save_offsets=save_offsets,
             on_removed=partial(parts.followers.journal.record, TOPICS),
+            before_delete=parts.lite.forget_parent,
         )  # fmt: skip
         connections = ConnectionRequests(
             tables.clients,

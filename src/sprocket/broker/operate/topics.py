@@ -71,12 +71,14 @@ class TopicRequests:
         save_offsets: Callable[[], Awaitable[None]],
         settings: BrokerSettings,
         on_removed: Callable[[str], None],
+        before_delete: Callable[[str], Awaitable[None]],
     ) -> None:
         """
         Args:
             on_removed: called with an unknown topic whose queues were deleted.
             save_topics, save_mappings: return when the file contains all changes; raise
                 `StoreError` if it cannot be written.
+            before_delete: awaited with a topic that will be deleted, for what is under it.
         """
         self._topics, self._mappings = topics, mappings
         self._store = store
@@ -88,6 +90,7 @@ class TopicRequests:
         self._save_offsets = save_offsets
         self._settings = settings
         self._on_removed = on_removed
+        self._before_delete = before_delete
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
@@ -236,6 +239,7 @@ class TopicRequests:
         name = command.read(DeleteTopic).topic
         if any(sign in name for sign in "/\\\0"):
             raise InvalidParameter(f"no topic is called {name!r}")
+        await self._before_delete(name)
         for each in (name, *self._pop_retries(name)):
             self._topics.remove(each)
             self._mappings.remove(each)

@@ -29,6 +29,7 @@ from sprocket.message.compression import COMPRESSED
 from sprocket.message.drafting import drafted
 from sprocket.message.hosts import pack
 from sprocket.message.inner_batch import WRAPPED
+from sprocket.message.lite import LiteName, fault_of_lite_topic
 from sprocket.message.properties import (
     PROPERTIES_BYTES_MAX,
     SENT_PROPERTIES_BYTES_MAX,
@@ -51,6 +52,7 @@ from sprocket.message.topic_attributes import (
     is_compacted,
     message_type,
     priority_of,
+    topic_type,
 )
 from sprocket.protocol.bodies import TopicConfig
 from sprocket.protocol.command import Buffer, Command
@@ -137,7 +139,7 @@ class SendReader:
         if is_batch:
             return Intake(draft, properties, parts=self._parts(draft, now_ms))
         if not is_retry_topic(draft.topic):
-            return Intake(draft, properties)
+            return Intake(draft, properties, lite=lite_of(properties, topic))
         return Intake(draft, properties, self._rules.retry_of_send(header, draft, command.version))
 
     def _check_batch(self, header: SendHeader, command: Command) -> None:
@@ -206,6 +208,26 @@ def queue_by_priority(properties: dict[str, str], topic: TopicConfig, number: in
         del properties[names.PRIORITY]
         return number
     return max(0, min(priority, topic.write_queue_nums - 1))
+
+
+def lite_of(properties: Mapping[str, str], topic: TopicConfig) -> LiteName | None:
+    """The lite topic of a message; None if it has none. One that is sent to a topic that is not for
+    such messages is in none either, as nobody could pop it there.
+
+    Raises:
+        IllegalMessage: its name is not valid, or the message has to wait.
+    """
+    lite = properties.get(names.LITE_TOPIC)
+    if lite is None or topic_type(topic.attributes) is not MessageType.LITE:
+        return None
+    if fault := fault_of_lite_topic(lite):
+        raise IllegalMessage(fault)
+    if (kind := message_type(properties)) is not MessageType.LITE:
+        raise IllegalMessage(
+            f"a message with a lite topic cannot be of type {kind.value} as well: it would wait, "
+            "or have an order of its own"
+        )
+    return LiteName(topic.topic_name, lite)
 
 
 def check_room(text: str, properties: Mapping[str, str]) -> None:

@@ -23,12 +23,15 @@ from sprocket.broker.settings import BrokerSettings
 from sprocket.message import topic as names
 from sprocket.message.topic_attributes import BATCH_QUEUE, QUEUE_TYPE
 from sprocket.protocol.bodies import DataVersion, TopicConfig
+from sprocket.quotas.creation import check_creation
 from sprocket.store.state.snapshot import ConvertedRows
 
 #: The permission to read and to write.
 READ_WRITE = names.READ | names.WRITE
 #: Queues of one topic at most, so that a single name does not cost too much.
 QUEUES_MAX = 16_384
+#: How topics begin that are made for a group.
+_OF_GROUPS = (names.RETRY_PREFIX, names.DEAD_LETTER_PREFIX)
 
 #: Parts of the names of topics that brokers keep for themselves.
 _MEMBERS_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
@@ -297,11 +300,14 @@ class Topics:
         self._changed(name)
 
     def _store(self, topic: TopicConfig) -> TopicConfig:
-        limit = self._settings.config.topics_max
-        if topic.topic_name not in self.by_name and len(self.by_name) >= limit:
-            raise SystemBusy(f"the broker has {len(self.by_name)} topics, its limit")
-        self.by_name[topic.topic_name] = topic
-        self._changed(topic.topic_name)
+        name, limit = topic.topic_name, self._settings.config.topics_max
+        if name not in self.by_name:
+            if len(self.by_name) >= limit:
+                raise SystemBusy(f"the broker has {len(self.by_name)} topics, its limit")
+            if not name.startswith(_OF_GROUPS):
+                check_creation("new_topics")
+        self.by_name[name] = topic
+        self._changed(name)
         return topic
 
     def _changed(self, name: str) -> None:
