@@ -34,7 +34,7 @@ _REMEMBERED_MAX = 100_000
 _NOWHERE = -1
 
 
-class GroupOffsets:
+class LogicalGroupOffsets:
     """Answers queries and commits of groups in static topics."""
 
     def __init__(self, queues: MappedQueues, parts: PartRequests, offsets: ConsumerOffsets) -> None:

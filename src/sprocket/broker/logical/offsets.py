@@ -11,7 +11,7 @@ from typing import Any
 
 from sprocket.base.errors import SystemFailure
 from sprocket.broker.dispatch import Endpoints
-from sprocket.broker.logical.group_offsets import GroupOffsets
+from sprocket.broker.logical.group_offsets import LogicalGroupOffsets
 from sprocket.broker.logical.mapped import MappedQueues
 from sprocket.broker.logical.parts import PartRequests
 from sprocket.clientcore.logical_queues import decided, logical
@@ -34,7 +34,9 @@ from sprocket.remoting.transport import Peer
 class LogicalOffsets:
     """Answers requests for offsets in static topics."""
 
-    def __init__(self, queues: MappedQueues, parts: PartRequests, groups: GroupOffsets) -> None:
+    def __init__(
+        self, queues: MappedQueues, parts: PartRequests, groups: LogicalGroupOffsets
+    ) -> None:
         self._queues = queues
         self._parts = parts
         self._groups = groups
