@@ -27,16 +27,18 @@ LAYERS: dict[str, int] = {
     "filterserver": 4,
     "election": 4,
     "replication": 4,
+    "audit": 4,
     "broker": 5,
     "nameserver": 5,
     "client": 5,
     "admin": 6,
     "proxy": 6,
     "spark": 6,
-    "standalone": 6,
-    "cli": 7,
-    "demo": 7,
-    "testing": 8,
+    "metrics": 7,
+    "standalone": 8,
+    "cli": 9,
+    "demo": 9,
+    "testing": 10,
 }
 #: Pairs that one layer number alone would allow or forbid.
 FORBIDDEN = {

@@ -19,9 +19,16 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from sprocket.audit.config import AuditConfig
 from sprocket.base.errors import ConfigError, UsageError
 from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
+from sprocket.metrics.config import MetricsConfig
+from sprocket.metrics.exporting import Exporting
+from sprocket.metrics.health import BrokerHealth, serving
+from sprocket.metrics.of_broker import BrokerMetrics
+from sprocket.metrics.of_nameserver import NameServerMetrics
+from sprocket.metrics.of_proxy import ProxyMetrics
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.nameserver import NameServer
 from sprocket.proxy.config import ProxyConfig
@@ -36,7 +43,15 @@ logger = logging.getLogger(__name__)
 if TYPE_CHECKING:
     from sprocket.proxy.proxy import Proxy
 
-Config = NameServerConfig | BrokerConfig | StoreConfig | TlsConfig | ProxyConfig
+Config = (
+    NameServerConfig
+    | BrokerConfig
+    | StoreConfig
+    | TlsConfig
+    | ProxyConfig
+    | AuditConfig
+    | MetricsConfig
+)
 
 
 class Standalone:
@@ -74,6 +89,8 @@ class Standalone:
         self._broker_config = BrokerConfig(host=host, port=broker_port)
         self._store_config = StoreConfig()
         self._tls_config = TlsConfig()
+        self._audit_config = AuditConfig()
+        self._metrics_config = MetricsConfig()
         self._proxy_config = ProxyConfig(
             host=host, port=grpc_port or 0, enabled=grpc_port is not None
         )
@@ -84,14 +101,24 @@ class Standalone:
                 self._broker_config = config
             elif isinstance(config, TlsConfig):
                 self._tls_config = config
+            elif isinstance(config, AuditConfig):
+                self._audit_config = config
             elif isinstance(config, ProxyConfig):
                 self._proxy_config = config
+            elif isinstance(config, MetricsConfig):
+                self._metrics_config = config
             else:
                 self._store_config = config
         self._stack: AsyncExitStack | None = None
         self._nameserver: NameServer | None = None
         self._broker: Broker | None = None
         self._proxy: Proxy | None = None
+        self._exporting: Exporting | None = None
+
+    @property
+    def pages(self) -> str | None:
+        """`host:port` of metrics and health; None if none are served."""
+        return None if self._exporting is None else self._exporting.address
 
     @property
     def nameserver_address(self) -> str:
@@ -129,25 +156,36 @@ class Standalone:
                     tempfile.TemporaryDirectory(prefix="sprocket-", ignore_cleanup_errors=True)
                 )
             assert self.store is not None
-            disk, tls = SystemDisk(), self._tls_config.whole()
-            self._nameserver = await stack.enter_async_context(
-                NameServer(self._nameserver_settings(self.store), disk=disk, tls=tls)
-            )
-            self._broker = await stack.enter_async_context(
-                Broker(
-                    self._broker_settings(self._nameserver.address),
-                    store=self._store_config,
-                    root=self.store,
-                    disk=disk,
-                    clock=SystemClock(),
-                    entropy=SystemEntropy(),
-                    tls=tls,
-                )
-            )
-            if self._proxy_config.enabled:
-                await self._start_proxy(self._broker, tls, stack)
+            await self._start(self.store, stack)
             self._stack = stack.pop_all()
         return self
+
+    async def _start(self, store: str, stack: AsyncExitStack) -> None:
+        exporting = Exporting(self._metrics_config)
+        self._exporting = await stack.enter_async_context(exporting)
+        exporting.expect("broker")
+        disk, tls = SystemDisk(), self._tls_config.whole()
+        audit = replace(self._audit_config, path=self._audit_config.path or f"{store}/audit")
+        nameserver = NameServer(self._nameserver_settings(store), disk=disk, tls=tls, audit=audit)
+        self._nameserver = await stack.enter_async_context(nameserver)
+        exporting.add("nameserver", NameServerMetrics(nameserver), serving)
+        broker = Broker(
+            self._broker_settings(nameserver.address),
+            store=self._store_config,
+            root=store,
+            disk=disk,
+            clock=SystemClock(),
+            entropy=SystemEntropy(),
+            tls=tls,
+            audit=audit,
+        )
+        self._broker = await stack.enter_async_context(broker)
+        metrics = BrokerMetrics(broker, by_queue=self._metrics_config.by_queue)
+        exporting.add("broker", metrics, BrokerHealth(broker))
+        if self._proxy_config.enabled:
+            await self._start_proxy(broker, tls, stack)
+        if self._proxy is not None:
+            exporting.add("proxy", ProxyMetrics(self._proxy), serving)
 
     async def __aexit__(
         self,
@@ -159,7 +197,7 @@ class Standalone:
         stack, self._stack = self._stack, None
         if stack is not None:
             await stack.__aexit__(kind, error, trace)
-        self._nameserver = self._broker = self._proxy = None
+        self._nameserver = self._broker = self._proxy = self._exporting = None
 
     async def serve(self) -> None:
         """Keeps the node running. Never returns.

@@ -42,7 +42,7 @@ READS = {
     "topic list", "topic show", "topic route", "topic status", "topic volume", "group list",
     "group lag", "group show", "group members", "group running", "group producers",
     "message waiting", "message find", "message show", "deadletters list", "filter check",
-    "filter list", "config show", "config reference", "config check", "config get",
+    "audit show", "filter list", "config show", "config reference", "config check", "config get",
 }  # fmt: skip
 ELSEWHERE = {
     "standalone", "nameserver", "broker", "proxy", "store verify", "store dump", "store repair",

@@ -76,7 +76,8 @@ def test_a_check_says_right_exactly_for_what_a_start_takes(
     ]
     for server in started:
         # What a start computes from settings before it opens anything.
-        config = server._settings.store if program == "broker" else server._store_config
+        is_broker = program == "broker"
+        config = server.server._settings.store if is_broker else server._store_config
         DelayLevels.parse(config.delay_levels)
         RetentionRules.of(config)
         LogPaths.of("/", config.log_paths, config.log_read_only_paths)

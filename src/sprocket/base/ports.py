@@ -6,7 +6,7 @@ constructor argument; `sprocket.runtime` has the real ports, `sprocket.testing` 
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class Clock(Protocol):
@@ -158,6 +158,27 @@ class DirectoryLock(Protocol):
         ...
 
 
+class Rotation(NamedTuple):
+    """How a file that only grows is followed by a new one: `path.1` is the one before, and so on.
+
+    Attributes:
+        file_bytes: a file that is larger is followed by a new one.
+        files: files that are kept, the growing one included.
+    """
+
+    file_bytes: int
+    files: int
+
+    def is_due(self, size: int, more: int) -> bool:
+        """Whether a file of this size is full before `more` bytes."""
+        return size > 0 and size + more > self.file_bytes
+
+    def moves(self, path: str) -> list[tuple[str, str]]:
+        """The files to rename, in this order; the last target may exist and is replaced."""
+        names = [path, *(f"{path}.{number}" for number in range(1, self.files))]
+        return list(zip(names[-2::-1], names[:0:-1], strict=True))
+
+
 class Disk(Protocol):
     """Files and folders. Paths are absolute, as text with `/`."""
 
@@ -213,6 +234,16 @@ class Disk(Protocol):
         """As `replace`, for a large file: the event loop runs while it is written and synced.
 
         It is finished even if the caller is cancelled. Nothing else may write it meanwhile.
+        """
+        ...
+
+    async def append_in_background(self, path: str, content: bytes, rotation: Rotation) -> None:
+        """Writes lines to the end of a file and syncs it, while the event loop runs.
+
+        Only the owner may read the file. A line that a crash cut is ended first.
+
+        Raises:
+            OSError: the disk failed or is full; then nothing of them is in the file.
         """
         ...
 

@@ -8,12 +8,13 @@ letter case.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from sprocket.base.config import Declared
+from sprocket.base.config import SECRET_MASK, Declared
 from sprocket.base.decoding import undecoded
 from sprocket.base.errors import ConfigError
+from sprocket.base.java_properties import properties
 
 
 def from_text(declared: Declared, text: str) -> Any:
@@ -37,6 +38,20 @@ def from_text(declared: Declared, text: str) -> Any:
         return _size(text) if declared.is_size else _READ[declared.type](text)
     except ValueError:
         raise ConfigError(f"takes {declared.takes()}, not {declared.shown(text)}") from None
+
+
+def shown_settings(text: str, known: Mapping[str, Declared]) -> str:
+    """Lines of `key=value` as one line for logs: without secrets, and without values of names that
+    are not known, which may be anything."""
+    shown = []
+    for each in properties(text):
+        declared = known.get(each.key)
+        if declared is None:
+            shown.append(each.key)
+        else:
+            value = SECRET_MASK if declared.about.is_secret else each.value
+            shown.append(f"{each.key}={value}")
+    return " ".join(" ".join(shown).split())
 
 
 _SIZE = re.compile(r"(-?[\d_]+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)

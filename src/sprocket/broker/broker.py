@@ -20,6 +20,8 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+from sprocket.audit.audit_log import audit_log
+from sprocket.audit.config import AuditConfig
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError, ServiceNotAvailable, UsageError
@@ -63,6 +65,7 @@ class Broker:
         memory_bytes: the memory of the machine.
         elector: says which broker of this name is the master, instead of the one that is set.
         tls: whether and how it speaks TLS.
+        audit: whether and where it writes an audit log.
 
     Raises:
         ConfigError: a setting is invalid.
@@ -80,9 +83,13 @@ class Broker:
         memory_bytes: int = 8 << 30,
         elector: Elector | None = None,
         tls: TlsConfig | None = None,
+        audit: AuditConfig | None = None,
     ) -> None:
         check(config)
         check(store)
+        self._audit = audit_log(
+            audit, server=config.name, part="broker", beside=root, disk=disk, clock=clock
+        )
         self._tls = checked_settings(tls)
         if elector is not None or config.elector_place is not None:
             config = replace(config, role=config.leading_role)
@@ -109,6 +116,16 @@ class Broker:
         """`host:port` at which clients reach the broker."""
         host = self._settings.config.advertised_host or self._settings.config.host
         return addresses.join(host, self._server.port)
+
+    @property
+    def settings(self) -> BrokerSettings:
+        """The settings in force."""
+        return self._settings
+
+    @property
+    def inside(self) -> OpenBroker | None:
+        """What is open now; None while it starts, and while its role changes."""
+        return self._inside
 
     # Tests look inside by these names.
 
@@ -146,6 +163,8 @@ class Broker:
             await opened.enter_async_context(self._server)
             await opened.enter_async_context(self._pool)
             opened.callback(self._failure.cancel)
+            if self._audit is not None:
+                await opened.enter_async_context(self._audit)
             place = Location(self._root, self.address, "", await _packed(self.address))
             if self._elector is None:
                 inside = self._make(place)
@@ -187,6 +206,7 @@ class Broker:
             vip=self._vip_listener,
             tls=self._tls,
             seat=seat,
+            audit=self._audit,
         )
 
     def _vip_listener(self, strangers: Callable[[], int]) -> VipListener:

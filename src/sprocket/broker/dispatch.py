@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from sprocket.audit.trail import AuditTrail
 from sprocket.base.errors import (
     ClosedError,
     DiskFull,
@@ -73,6 +74,7 @@ class Dispatch:
         endpoints: the endpoints of all parts, by request code.
         refusals: headers of error replies, by request code.
         run_endpoints: faster endpoints for requests that arrive together, by request code.
+        trail: records requests that change something; None records none.
 
     Attributes:
         counts: requests since the start, by code; unknown codes are counted under -1.
@@ -85,8 +87,12 @@ class Dispatch:
         *,
         refusals: Mapping[int, Header],
         run_endpoints: RunEndpoints | None = None,
+        trail: AuditTrail | None = None,
     ) -> None:
         self._endpoints = dict(endpoints)
+        for code in endpoints if trail is not None else ():
+            if trail is not None and trail.is_recorded(code):
+                self._endpoints[code] = self._recorded(endpoints[code], trail)
         self._refusals = dict(refusals)
         self._run_endpoints = dict(run_endpoints or {})
         self.counts = dict.fromkeys([*endpoints, -1], 0)
@@ -137,6 +143,21 @@ class Dispatch:
         if type(outcome) in _READY:
             return outcome
         return self._later(command, peer, outcome)  # type: ignore[arg-type]
+
+    def _recorded(self, endpoint: Endpoint, trail: AuditTrail) -> Endpoint:
+        """The endpoint, whose requests are recorded with their response codes."""
+
+        def answer(command: Command, peer: Peer) -> EventualResponse:
+            outcome: EventualResponse
+            try:
+                outcome = endpoint(command, peer)
+            except Exception as error:  # as above
+                outcome = self._refusal(command, peer, error)
+            if type(outcome) not in _READY:
+                outcome = self._later(command, peer, outcome)  # type: ignore[arg-type]
+            return trail.followed(command, peer, outcome)
+
+        return answer
 
     def _share_wait(
         self, commands: Sequence[Command], peer: Peer, together: SharedWait

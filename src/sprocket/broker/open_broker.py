@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
+from sprocket.audit.audit_log import AuditLog
 from sprocket.base.errors import SprocketError, StoreError
 from sprocket.base.watermark import Watermark
 from sprocket.broker.dispatch import Dispatch
@@ -52,6 +53,7 @@ class OpenBroker:
         vip: makes the second port of a master, for a count of RocketMQ's slaves.
         seat: the broker's place in its group; None if it is in none.
         tls: the settings of TLS, for replication.
+        audit: writes the audit log; None if there is none.
 
     Attributes:
         store, parts: there once `open` has made them; they stay after `close`.
@@ -75,7 +77,9 @@ class OpenBroker:
         vip: Callable[[Callable[[], int]], VipListener],
         seat: Seat | None = None,
         tls: TlsConfig | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
+        self._audit = audit
         self._seat = seat
         self._tls = tls
         self._settings = settings
@@ -126,6 +130,7 @@ class OpenBroker:
                 world=self._world,
                 place=place,
                 seat=self._seat,
+                audit=self._audit,
             )
             opened.push_async_callback(self._stop_timers)
             opened.push_async_callback(self._stop_running)
@@ -172,6 +177,7 @@ class OpenBroker:
             UsageError: the port for slaves is in use.
             StoreError: the epoch cannot be kept.
         """
+        self._record("LEADS", epoch=epoch)
         await _ended(self._replicating)
         await self.group.lead(epoch)
         self.parts.copied()
@@ -186,6 +192,7 @@ class OpenBroker:
 
     async def follow(self, master: Member, epoch: int) -> None:
         """Has a slave copy from another master of its group, whose epoch is not below this."""
+        self._record("FOLLOWS", master=master.id, epoch=epoch)
         await _ended(self._replicating)
         self.group.follow(master, epoch)
         self._run_replication()
@@ -208,12 +215,18 @@ class OpenBroker:
     def depose(self) -> None:
         """Ends answering at once, since another member is the master: what waits for copies is
         answered with an error, and held pulls without messages."""
+        self._record("DEPOSED")
         self.dispatch = None
         self._is_accepting = False
         self.store.replica.accept_messages(False)
         self.group.give_up()
         self.parts.pulls.stop()
         self.parts.pop.stop()
+
+    def _record(self, change: str, **named: object) -> None:
+        """Records a change of the role in the audit log."""
+        if self._audit is not None:
+            self._audit.record_event(change, named)
 
     async def announced(self, outcome: EventualResponse) -> Response:
         """The reply to a request that created or changed a topic, after the topic is saved, and the

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from sprocket.audit.audit_log import AuditLog
+from sprocket.broker.audited import audit_trail
 from sprocket.broker.dispatch import Dispatch, Endpoints, RunEndpoints
 from sprocket.broker.members.seat import Seat
 from sprocket.broker.operate.connections import ConnectionRequests
@@ -46,6 +48,7 @@ class RequestTable:
         parts: what the endpoints work on.
         store: the opened store.
         seat: the broker's place in its group; None if it is in none.
+        audit: writes the audit log; None if there is none.
     """
 
     def __init__(
@@ -57,8 +60,10 @@ class RequestTable:
         world: Ports,
         place: Location,
         seat: Seat | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
         self._parts = parts
+        self._trail = None if audit is None else audit_trail(audit, parts.tables)
         self._seat = seat
         self._tables = parts.tables
         self._store = store
@@ -73,7 +78,7 @@ class RequestTable:
     def of_master(self) -> Dispatch:
         """What calls the endpoint of each request at a master."""
         refusals = self._parts.acknowledgement.refusals()
-        return Dispatch(self._table, refusals=refusals, run_endpoints=self._runs)
+        return Dispatch(self._table, refusals=refusals, run_endpoints=self._runs, trail=self._trail)
 
     def of_slave(self, *, was_master: bool = False) -> Dispatch:
         """The same at a slave; or at a master that gives its place to another one, which may still
@@ -83,7 +88,7 @@ class RequestTable:
         table = at_slave(
             self._table, self._settings, is_acting=lambda: was_master or acting.is_acting
         )
-        return Dispatch(table, refusals=refusals)
+        return Dispatch(table, refusals=refusals, trail=self._trail)
 
     def _messages(self) -> tuple[Endpoints, RunEndpoints]:
         """Endpoints that store and read messages, and those for sends that arrive together."""

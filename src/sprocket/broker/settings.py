@@ -13,7 +13,7 @@ from sprocket.base.config import SECRET_MASK, Declared, check, settings_of
 from sprocket.base.errors import ConfigError, InvalidParameter
 from sprocket.base.java_properties import properties
 from sprocket.base.rocketmq_settings import rocketmq_settings
-from sprocket.base.setting_values import from_text
+from sprocket.base.setting_values import from_text, shown_settings
 from sprocket.base.suggestions import nearest
 from sprocket.broker.config import BrokerConfig
 from sprocket.store.config import StoreConfig
@@ -119,18 +119,8 @@ class BrokerSettings:
 
 
 def shown_lines(text: str) -> str:
-    """What a request wants to change, in one line for logs: without secrets, and without values of
-    names that are not known, which may be anything."""
-    known = _known()
-    shown = []
-    for each in properties(text):
-        declared = known.get(each.key)
-        if declared is None:
-            shown.append(each.key)
-        else:
-            value = SECRET_MASK if declared.about.is_secret else each.value
-            shown.append(f"{each.key}={value}")
-    return " ".join(" ".join(shown).split())
+    """What a request wants to change, in one line for logs, without secrets."""
+    return shown_settings(text, _known())
 
 
 def _known() -> dict[str, Declared]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,16 +22,44 @@ if TYPE_CHECKING:
 FILE_BYTES_MAX = 1 << 20
 
 
+class Program(StrEnum):
+    """What starts with a configuration file."""
+
+    BROKER = "broker"
+    NAMESERVER = "nameserver"
+    STANDALONE = "standalone"
+    PROXY = "proxy"
+    COMMANDS = "commands"
+
+
 def kinds() -> list[type]:
     """The configuration classes whose settings may be in files and in the environment."""
+    from sprocket.audit.config import AuditConfig
     from sprocket.broker.config import BrokerConfig
     from sprocket.client.config import ClientConfig
+    from sprocket.metrics.config import MetricsConfig
     from sprocket.nameserver.config import NameServerConfig
     from sprocket.proxy.config import ProxyConfig
     from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.store.config import StoreConfig
 
-    return [BrokerConfig, StoreConfig, NameServerConfig, TlsConfig, ProxyConfig, ClientConfig]
+    return [
+        BrokerConfig, StoreConfig, NameServerConfig, TlsConfig, ProxyConfig, ClientConfig,
+        AuditConfig, MetricsConfig,
+    ]  # fmt: skip
+
+
+def kinds_of(program: Program | None) -> list[type]:
+    """The configuration classes that a program loads; all for None."""
+    broker, store, nameserver, tls, proxy, client, audit, metrics = kinds()
+    return {
+        Program.BROKER: [broker, store, tls, audit, metrics],
+        Program.NAMESERVER: [nameserver, tls, audit, metrics],
+        Program.STANDALONE: [broker, store, nameserver, tls, proxy, audit, metrics],
+        Program.PROXY: [proxy, tls, metrics],
+        Program.COMMANDS: [client],
+        None: kinds(),
+    }[program]
 
 
 def read(path: Path) -> ConfigFile:
@@ -90,11 +119,16 @@ def settings(
         raise ConfigError("\n".join([*unpaired, str(error)])) from None
     if unpaired:
         raise ConfigError("\n".join(unpaired))
-    for note in loaded.notes:
-        if note not in _noted:
-            _noted.add(note)
-            typer.echo(f"sprocket: note: {note}", err=True)
+    for text in loaded.notes:
+        if text not in _noted:
+            _noted.add(text)
+            note(text)
     return loaded
+
+
+def note(text: str) -> None:
+    """Prints a note on stderr."""
+    typer.echo(f"sprocket: note: {text}", err=True)
 
 
 def of_servers(
@@ -173,7 +207,12 @@ def _variables() -> set[str]:
     return {*variables_of(kinds()), *_OTHER_VARIABLES}
 
 
-_OTHER_VARIABLES = ("SPROCKET_CONFIG", "SPROCKET_FILTER_SECRET", "SPROCKET_NAMESERVERS")
+_OTHER_VARIABLES = (
+    "SPROCKET_CONFIG",
+    "SPROCKET_FILTER_SECRET",
+    "SPROCKET_LOG",
+    "SPROCKET_NAMESERVERS",
+)
 #: Notes that this process has printed; a command may load settings more than once.
 _noted: set[str] = set()
 #: Client settings that are options of the command.

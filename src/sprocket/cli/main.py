@@ -15,6 +15,7 @@ import typer
 
 from sprocket.base.errors import ConfigError, SprocketError, UsageError
 from sprocket.cli import (
+    audit,
     cluster,
     consume,
     deadletters,
@@ -76,6 +77,7 @@ app.add_typer(
     epilog=examples("sprocket cluster", "sprocket cluster status", "sprocket cluster members"),
 )
 _add(live_settings.app, "config", "sprocket config show", "sprocket config check broker.conf")
+_add(audit.app, "audit", "sprocket audit show", "sprocket audit show --since 1d --user alice")
 _add(store.app, "store", "sprocket store verify sprocket-data")
 
 

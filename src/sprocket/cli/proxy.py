@@ -8,10 +8,12 @@ import typer
 
 from sprocket.base.errors import UsageError
 from sprocket.cli import loading
+from sprocket.cli.loading import Program
 from sprocket.cli.options import ConfigFile, Host, Set
-from sprocket.cli.serve import Port, Verbose, serve_until_signal
+from sprocket.cli.serve import Port, Verbose, serve_until_signal, shown_pages
 
 if TYPE_CHECKING:
+    from sprocket.metrics.exporting import Observed
     from sprocket.proxy.config import ProxyConfig
     from sprocket.proxy.proxy import Proxy
 
@@ -54,11 +56,12 @@ def proxy(
 ) -> None:
     """Runs a proxy between clients of RocketMQ's gRPC service and brokers."""
     from sprocket.cli.processes import Processes, SharingProcess
+    from sprocket.metrics.config import MetricsConfig
     from sprocket.proxy.config import ProxyConfig
     from sprocket.remoting.tls.settings import TlsConfig
 
     loaded = loading.of_servers(
-        (ProxyConfig, TlsConfig),
+        loading.kinds_of(Program.PROXY),
         file=config,
         given=given,
         overrides={"proxy.nameservers": nameservers, "proxy.port": port, "proxy.host": host},
@@ -75,9 +78,20 @@ def proxy(
         return
     made = _proxy(settings, loaded.of(TlsConfig).whole(), is_shared=shared)
     node: Any = SharingProcess(made) if shared else made
+    metrics = loaded.of(MetricsConfig)
     serve_until_signal(
-        node, lambda node: f"sprocket proxy is ready: {node.address}", verbose=verbose
+        _observed(node, made, metrics.without_pages() if shared else metrics),
+        lambda node: f"sprocket proxy is ready: {made.address}{shown_pages(node.pages)}",
+        verbose=verbose,
     )
+
+
+def _observed(node: Any, made: Proxy, config: Any) -> Observed[Any]:
+    from sprocket.metrics.exporting import Observed
+    from sprocket.metrics.health import serving
+    from sprocket.metrics.of_proxy import ProxyMetrics
+
+    return Observed(node, config, "proxy", ProxyMetrics(made), serving)
 
 
 def _proxy(config: ProxyConfig, tls: Any, *, is_shared: bool) -> Proxy:

@@ -10,25 +10,34 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from sprocket.base.errors import UsageError
 from sprocket.base.loaded_config import DEFAULT
 from sprocket.cli import loading
+from sprocket.cli.loading import Program
 from sprocket.cli.options import ConfigFile, Host, Set
 
 if TYPE_CHECKING:
     from sprocket.broker.broker import Broker
+    from sprocket.metrics.exporting import Observed, Serving
+
+#: The variable that says how the log is written: `text` or `json`.
+LOG_FORM = "SPROCKET_LOG"
 
 Store = Annotated[
     Path | None,
     typer.Option("--store", "-s", metavar="DIR", help="Folder of all data."),
 ]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Log normal events to stderr, not only warnings.")
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        help="Log normal events to stderr, not only warnings. SPROCKET_LOG=json: as JSON.",
+    ),
 ]
 Advertise = Annotated[
     str | None,
@@ -101,15 +110,11 @@ def standalone(
     verbose: Verbose = False,
 ) -> None:
     """Runs a name server, a broker and a proxy for gRPC clients in one process."""
-    from sprocket.broker.config import BrokerConfig
-    from sprocket.nameserver.config import NameServerConfig
-    from sprocket.proxy.config import ProxyConfig
-    from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.standalone import Standalone
     from sprocket.store.config import StoreConfig
 
     loaded = loading.of_servers(
-        (BrokerConfig, StoreConfig, NameServerConfig, TlsConfig, ProxyConfig),
+        loading.kinds_of(Program.STANDALONE),
         file=config,
         given=given,
         overrides={
@@ -133,6 +138,7 @@ def standalone(
         lambda node: (
             f"sprocket is ready: name server {node.nameserver_address}, "
             f"broker {node.broker_address}, gRPC {node.grpc_address or 'off'}, store {node.store}"
+            f"{shown_pages(node.pages)}"
         ),
         verbose=verbose,
     )
@@ -158,22 +164,37 @@ def nameserver(
     verbose: Verbose = False,
 ) -> None:
     """Runs a name server, from which clients get the routes of topics."""
+    from sprocket.audit.config import AuditConfig
+    from sprocket.metrics.config import MetricsConfig
+    from sprocket.metrics.exporting import Observed
+    from sprocket.metrics.health import serving
+    from sprocket.metrics.of_nameserver import NameServerMetrics
     from sprocket.nameserver.config import NameServerConfig
     from sprocket.nameserver.nameserver import NameServer
     from sprocket.remoting.tls.settings import TlsConfig
 
     kv_path = None if store is None else f"{_path(store)}/kvConfig.json"
     loaded = loading.of_servers(
-        (NameServerConfig, TlsConfig),
+        loading.kinds_of(Program.NAMESERVER),
         file=config,
         given=given,
         overrides={
             "nameserver.port": port, "nameserver.host": host, "nameserver.kv_path": kv_path,
         },
     )  # fmt: skip
-    server = NameServer(loaded.of(NameServerConfig), tls=loaded.of(TlsConfig).whole())
+    server = NameServer(
+        loaded.of(NameServerConfig),
+        tls=loaded.of(TlsConfig).whole(),
+        audit=loaded.of(AuditConfig),
+    )
     serve_until_signal(
-        server, lambda server: f"sprocket name server is ready: {server.address}", verbose=verbose
+        Observed(
+            server, loaded.of(MetricsConfig), "nameserver", NameServerMetrics(server), serving
+        ),
+        lambda made: (
+            f"sprocket name server is ready: {made.server.address}{shown_pages(made.pages)}"
+        ),
+        verbose=verbose,
     )
 
 
@@ -200,12 +221,14 @@ def broker(
     verbose: Verbose = False,
 ) -> None:
     """Runs a broker, which stores messages and delivers them to consumers."""
+    from sprocket.audit.config import AuditConfig
     from sprocket.broker.config import BrokerConfig
+    from sprocket.metrics.config import MetricsConfig
     from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.store.config import StoreConfig
 
     loaded = loading.of_servers(
-        (BrokerConfig, StoreConfig, TlsConfig),
+        loading.kinds_of(Program.BROKER),
         file=config,
         given=given,
         overrides={
@@ -219,21 +242,34 @@ def broker(
     )
     settings = loaded.of(BrokerConfig)
     if not settings.nameservers:
-        typer.echo(
-            "sprocket: note: no name server is given; clients will not find the broker", err=True
-        )
+        loading.note("no name server is given; clients will not find the broker")
     path = os.path.abspath(loaded.of(StoreConfig).path)
     made = _broker(
-        settings, replace(loaded.of(StoreConfig), path=path), loaded.of(TlsConfig).whole()
+        settings,
+        replace(loaded.of(StoreConfig), path=path),
+        loaded.of(TlsConfig).whole(),
+        loaded.of(AuditConfig),
     )
     serve_until_signal(
-        made,
-        lambda made: f"sprocket broker is ready: {settings.name} at {made.address}, store {path}",
+        _observed(made, loaded.of(MetricsConfig)),
+        lambda made: (
+            f"sprocket broker is ready: {settings.name} at {made.server.address}, store {path}"
+            f"{shown_pages(made.pages)}"
+        ),
         verbose=verbose,
     )
 
 
-def _broker(config: Any, store: Any, tls: Any) -> Broker:
+def _observed(made: Broker, config: Any) -> Observed[Broker]:
+    from sprocket.metrics.exporting import Observed
+    from sprocket.metrics.health import BrokerHealth
+    from sprocket.metrics.of_broker import BrokerMetrics
+
+    source = BrokerMetrics(made, by_queue=config.by_queue)
+    return Observed(made, config, "broker", source, BrokerHealth(made))
+
+
+def _broker(config: Any, store: Any, tls: Any, audit: Any) -> Broker:
     from sprocket.broker.broker import Broker
     from sprocket.runtime.clock import SystemClock
     from sprocket.runtime.disk import SystemDisk
@@ -249,41 +285,27 @@ def _broker(config: Any, store: Any, tls: Any) -> Broker:
         entropy=SystemEntropy(),
         memory_bytes=memory_bytes(),
         tls=tls,
+        audit=audit,
     )
+
+
+def shown_pages(address: str | None) -> str:
+    """Where metrics and health are, in the line of a server that is ready."""
+    return "" if address is None else f", health http://{address}/health/ready"
 
 
 def _path(folder: Path | None) -> str | None:
     return None if folder is None else os.path.abspath(folder)
 
 
-class Serving(Protocol):
-    """A server that runs inside `async with`; `serve` raises if its disk fails."""
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-    async def serve(self) -> None: ...
-
-
-S = TypeVar("S", bound=Serving)
+S = TypeVar("S", bound="Serving")
 
 
 def serve_until_signal(server: S, ready: Callable[[S], str], *, verbose: bool) -> None:
     """Runs a server until a signal. `ready` makes the line that is printed when it is ready."""
-    import logging
-
     from sprocket.runtime import process
 
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    _log(verbose=verbose)
 
     async def main() -> None:
         async with server:
@@ -292,3 +314,22 @@ def serve_until_signal(server: S, ready: Callable[[S], str], *, verbose: bool) -
 
     code = process.run(main())
     raise typer.Exit(0 if code == process.INTERRUPTED else code)
+
+
+def _log(*, verbose: bool) -> None:
+    """Has the log written to stderr.
+
+    Raises:
+        UsageError: SPROCKET_LOG asks for a form that there is not.
+    """
+    import logging
+
+    from sprocket.runtime.json_logs import JsonFormatter
+
+    form = os.environ.get(LOG_FORM, "text")
+    if form not in ("text", "json"):
+        raise UsageError(f"{LOG_FORM} is text or json, not {form[:40]!r}")
+    handler = logging.StreamHandler()
+    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(JsonFormatter() if form == "json" else text)
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])

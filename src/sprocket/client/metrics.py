@@ -1,7 +1,6 @@
 """A consumer's statistics as metrics, in the text format that Prometheus reads. Pure.
 
-The names of totals end in `_total`; times are in seconds. Source: the text-based exposition format
-0.0.4 of Prometheus.
+The names of totals end in `_total`; times are in seconds.
 """
 
 from __future__ import annotations
@@ -9,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from sprocket.base.exposition import CONTENT_TYPE, heading, line
 from sprocket.client.fetching.statistics import Statistics, TopicStatistics, WindowStatistics
 
-#: The content type for a web server that serves the metrics.
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+__all__ = ["CONTENT_TYPE", "exposition"]
 
 _PREFIX = "sprocket_consumer_"
 
@@ -54,10 +53,11 @@ def exposition(statistics: Statistics | Iterable[Statistics]) -> str:
     lines = []
     for name, (kind, meaning) in _KINDS.items():
         if samples[name]:
-            lines.append(f"# HELP {_PREFIX}{name} {meaning}")
-            lines.append(f"# TYPE {_PREFIX}{name} {kind}")
-            lines.extend(map(_line, samples[name]))
-    return "".join(f"{line}\n" for line in lines)
+            lines.append(heading(f"{_PREFIX}{name}", kind, meaning))
+            lines.extend(
+                line(f"{_PREFIX}{name}", each.labels, each.value) for each in samples[name]
+            )
+    return "".join(lines)
 
 
 def _samples(statistics: Statistics) -> Iterator[_Sample]:
@@ -88,12 +88,3 @@ def _of_window(labels: dict[str, str], window: WindowStatistics) -> Iterator[_Sa
     yield _Sample("window_span", labels, window.span)
     yield _Sample("window_full", labels, window.full_by is not None)
     yield _Sample("position", labels, window.position)
-
-
-def _line(sample: _Sample) -> str:
-    labels = ",".join(f'{name}="{_escaped(text)}"' for name, text in sample.labels.items())
-    return f"{_PREFIX}{sample.name}{{{labels}}} {float(sample.value):.15g}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -16,6 +16,8 @@ GROUP_LENGTH_MAX = 255
 RETRY_PREFIX = "%RETRY%"
 DEAD_LETTER_PREFIX = "%DLQ%"
 SYSTEM_PREFIX = "rmq_sys_"
+#: Groups whose names begin so are those of brokers.
+SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 
 #: The template of topics that are created by the first send.
 TEMPLATE = "TBW102"
@@ -138,6 +140,11 @@ def check_consumer_group(name: str) -> None:
 def is_system_topic(name: str) -> bool:
     """Whether RocketMQ reserves the topic."""
     return name in SYSTEM_TOPICS or name.startswith(SYSTEM_PREFIX)
+
+
+def is_system_group(name: str) -> bool:
+    """Whether RocketMQ reserves the consumer group."""
+    return name.upper().startswith(SYSTEM_GROUP_PREFIX)
 
 
 def is_closed_topic(name: str) -> bool:

@@ -6,14 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from sprocket.audit.entries import BodyNames
 from sprocket.base.config import SECRET_MASK, Declared, settings_of
 from sprocket.base.config_files import ConfigFile, load
 from sprocket.base.errors import ConfigError, NoPermission, QueryNotFound, SystemFailure
 from sprocket.base.loaded_config import DEFAULT
+from sprocket.base.setting_values import shown_settings
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.settings import KeyValueSettings
 from sprocket.protocol.bodies import KvTable
-from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.command import Buffer, Command, Reply
 from sprocket.protocol.requests import route
 from sprocket.remoting.transport import Peer
 
@@ -144,3 +147,17 @@ def _plain(declared: Declared, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else str(value)
+
+
+def _settings(body: Buffer) -> dict[str, Any]:
+    """What a request to change settings names, without secrets and values of unknown names."""
+    known = {
+        name: declared
+        for declared in settings_of(NameServerConfig).values()
+        for name in (*declared.rocketmq_names, declared.key)
+    }
+    return {"settings": shown_settings(bytes(body).decode("utf-8", "replace"), known)}
+
+
+#: For the audit log.
+AUDITED_BODIES: BodyNames = {RequestCode.UPDATE_NAMESRV_CONFIG: _settings}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sprocket.audit.trail import AuditTrail
 from sprocket.base.errors import RemoteProtocolError, ReplyError, SystemFailure
 from sprocket.nameserver.brokers import BrokerRequests
 from sprocket.nameserver.configuration import Configuration, ConfigurationRequests
@@ -26,6 +27,7 @@ class NameServerDispatch:
         configuration: the name server's current settings.
         now_ms: a clock that never jumps.
         save: writes the key-value settings to the disk; raises OSError if that fails.
+        trail: records requests that change something; None records none.
     """
 
     def __init__(
@@ -36,7 +38,9 @@ class NameServerDispatch:
         configuration: Configuration,
         now_ms: Callable[[], int],
         save: Callable[[], None],
+        trail: AuditTrail | None = None,
     ) -> None:
+        self._trail = trail
         brokers = BrokerRequests(routes, settings, configuration=configuration, now_ms=now_ms)
         topics = RouteRequests(routes, settings, configuration=configuration)
         own = ConfigurationRequests(settings, configuration, save=save)
@@ -49,6 +53,12 @@ class NameServerDispatch:
 
     def __call__(self, command: Command, peer: Peer) -> Reply:
         """The reply to a request; errors become their response codes."""
+        reply = self._reply(command, peer)
+        if self._trail is not None and self._trail.is_recorded(command.code):
+            self._trail.followed(command, peer, reply)
+        return reply
+
+    def _reply(self, command: Command, peer: Peer) -> Reply:
         answer = self._table.get(command.code)
         if answer is None:
             return Reply(

@@ -9,12 +9,15 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
+from sprocket.audit.audit_log import audit_log
+from sprocket.audit.config import AuditConfig
+from sprocket.audit.trail import AuditTrail
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline, loop_ms
-from sprocket.base.errors import CorruptRecord, SprocketError
-from sprocket.base.ports import Disk
+from sprocket.base.errors import ConfigError, CorruptRecord, SprocketError
+from sprocket.base.ports import Clock, Disk
 from sprocket.nameserver.config import NameServerConfig
-from sprocket.nameserver.configuration import Configuration
+from sprocket.nameserver.configuration import AUDITED_BODIES, Configuration
 from sprocket.nameserver.dispatch import NameServerDispatch
 from sprocket.nameserver.instances import SmallestChange
 from sprocket.nameserver.routes import RouteTable
@@ -27,6 +30,7 @@ from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
 from sprocket.remoting.tls.settings import TlsConfig, checked_settings
 from sprocket.remoting.transport import Peer
+from sprocket.runtime.clock import SystemClock
 from sprocket.runtime.disk import SystemDisk
 
 logger = logging.getLogger(__name__)
@@ -42,6 +46,8 @@ class NameServer:
         config: its settings.
         disk: stores the key-value settings, if the config names a file.
         tls: whether and how it speaks TLS.
+        audit: whether and where it writes an audit log.
+        clock: the times of that.
     """
 
     def __init__(
@@ -50,6 +56,8 @@ class NameServer:
         *,
         disk: Disk | None = None,
         tls: TlsConfig | None = None,
+        audit: AuditConfig | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.config = config or NameServerConfig()
         check(self.config)
@@ -75,16 +83,30 @@ class NameServer:
             tls=checked_settings(tls),
         )
         self._configuration = Configuration(self.config)
+        self._audit = audit_log(
+            audit,
+            server="nameserver",
+            part="nameserver",
+            beside=_folder_of(self.config, audit),
+            disk=self._disk,
+            clock=clock or SystemClock(),
+        )
         self._answer = NameServerDispatch(
             self._routes,
             self._settings,
             configuration=self._configuration,
             now_ms=loop_ms,
             save=self._save,
+            trail=None if self._audit is None else AuditTrail(self._audit, bodies=AUDITED_BODIES),
         )
         #: Connections over which a broker has registered; their brokers go when they close.
         self._watched: set[Peer] = set()
         self._scan: asyncio.TimerHandle | None = None
+
+    @property
+    def routes(self) -> RouteTable:
+        """The registered brokers and their topics."""
+        return self._routes
 
     @property
     def address(self) -> str:
@@ -102,6 +124,8 @@ class NameServer:
         """
         self._load()
         self._check_writable()
+        if self._audit is not None:
+            await self._audit.__aenter__()
         await self._server.__aenter__()
         self._configuration.now = replace(self._configuration.now, port=self._server.port)
         self._scan_later()
@@ -121,6 +145,8 @@ class NameServer:
         for task in self._notices:
             task.cancel()
         await self._pool.close()
+        if self._audit is not None:
+            await self._audit.__aexit__(kind, error, trace)
 
     async def serve(self) -> None:
         """Never returns; it keeps the name server running until it is cancelled."""
@@ -202,3 +228,16 @@ class NameServer:
         if path is not None:
             self._disk.make_directory(os.path.dirname(path) or ".")
             self._disk.replace(path, self._settings.encode())
+
+
+def _folder_of(config: NameServerConfig, audit: AuditConfig | None) -> str:
+    """The folder beside which the audit log is.
+
+    Raises:
+        ConfigError: there is none, and an audit log without a folder of its own.
+    """
+    if audit is not None and audit.enabled and audit.path is None and config.kv_path is None:
+        raise ConfigError(
+            "audit.path (auditLogPath) is needed: this name server has no folder of its own"
+        )
+    return os.path.dirname(config.kv_path or "") or "."

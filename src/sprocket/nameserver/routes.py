@@ -201,6 +201,11 @@ class RouteTable:
         """Names of topics, sorted; if `wanted` is given, those for whose queues it returns true."""
         return sorted(t for t, queues in self._topics.items() if not wanted or wanted(queues))
 
+    @property
+    def topic_count(self) -> int:
+        """How many topics have a route."""
+        return len(self._topics)
+
     def topics_of_cluster(self, cluster: str) -> list[str]:
         """Names of the topics that a broker of a cluster has, sorted."""
         names = set(self.clusters().get(cluster, ()))

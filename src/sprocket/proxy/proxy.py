@@ -116,6 +116,11 @@ class Proxy:
         return self._server.address
 
     @property
+    def is_inside(self) -> bool:
+        """Whether it is in the process of a broker."""
+        return self._inner is not None
+
+    @property
     def clients(self) -> ServedClients:
         """The clients that it knows."""
         return self._clients

@@ -17,7 +17,9 @@ from collections.abc import Callable
 from functools import partial
 
 from sprocket.base.errors import DirectoryInUse, StoreError
+from sprocket.base.ports import Rotation
 from sprocket.runtime.file_bytes import SystemFileBytes
+from sprocket.runtime.file_writes import append_lines, keep_as, sync_directory
 from sprocket.runtime.lock import FileLock
 from sprocket.runtime.residency import address_of, is_resident
 
@@ -321,7 +323,7 @@ class SystemDisk:
             file.flush()
             os.fsync(file.fileno())
         if backup and os.path.exists(path):
-            _keep_as(path, f"{path}.bak")
+            keep_as(path, f"{path}.bak")
         os.replace(draft, path)
         sync_directory(os.path.dirname(path))
 
@@ -337,6 +339,17 @@ class SystemDisk:
         """As `replace`, in a thread."""
         work = asyncio.get_running_loop().run_in_executor(
             None, partial(self.replace, path, content, backup=backup)
+        )
+        await asyncio.shield(work)
+
+    async def append_in_background(self, path: str, content: bytes, rotation: Rotation) -> None:
+        """Writes lines to the end of a file and syncs it, in a thread.
+
+        Raises:
+            OSError: the disk failed or is full; then nothing of them is in the file.
+        """
+        work = asyncio.get_running_loop().run_in_executor(
+            None, append_lines, path, content, rotation
         )
         await asyncio.shield(work)
 
@@ -375,26 +388,3 @@ class SystemDisk:
         if lock is None:
             raise DirectoryInUse(f"{directory} is in use by another process (it holds {path})")
         return lock
-
-
-def _keep_as(path: str, backup: str) -> None:
-    """Keeps a copy of a file as `backup`. A hard link does it without the file ever missing."""
-    link = f"{backup}.tmp"
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(link)
-    try:
-        os.link(path, link)
-    except OSError:  # a file system without hard links
-        shutil.copyfile(path, link)
-    os.replace(link, backup)
-
-
-def sync_directory(path: str) -> None:
-    """Makes names in a folder durable. Windows has no such call, and needs none."""
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

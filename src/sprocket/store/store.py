@@ -43,6 +43,7 @@ class Store:
         cold: loads old messages into memory before they are read.
         replica: the log as replication uses it: its bytes, and copies of a master's.
         batches: the topics that keep each batch as one record.
+        flags: whether messages are accepted, and why not.
         stored: the queues with what readers do not see yet, for the broker's own parts.
     """
 
@@ -50,8 +51,7 @@ class Store:
         self, disk: Disk, *, root: str, config: StoreConfig, parts: StoreParts, lock: DirectoryLock
     ) -> None:
         self._disk = disk
-        self._root = root
-        self._config = config
+        self._root, self._config = root, config
         self._lock = lock
         self._log = parts.log
         self.replica = parts.replica
@@ -68,7 +68,7 @@ class Store:
         self._appender = parts.appender
         self._checkpoint = parts.checkpoint
         self._flush = parts.flush
-        self._flags = parts.flags
+        self.flags = parts.flags
         self._disk_space = parts.disk_space
 
     @classmethod
@@ -133,11 +133,11 @@ class Store:
         Raises:
             StoreError: the disk failed; the next `open` recovers the store.
         """
-        if self._flags.is_closed:
+        if self.flags.is_closed:
             return
-        self._flags.close()
+        self.flags.close()
         try:
-            if not self._flags.has_failed:
+            if not self.flags.has_failed:
                 await self._flush.finish()
                 self._abort.remove()
         except OSError as error:
@@ -173,7 +173,7 @@ class Store:
     def _failed(self, error: Exception) -> StoreError:
         """Ends appends and waits: it is unknown which writes since the last good sync were kept."""
         failure = StoreError(f"the disk of {self._root} failed: {error}")
-        self._flags.fail(failure)
+        self.flags.fail(failure)
         self.flushed.fail(failure)
         return failure
 

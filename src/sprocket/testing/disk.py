@@ -13,6 +13,7 @@ import os
 import posixpath
 
 from sprocket.base.errors import DirectoryInUse
+from sprocket.base.ports import Rotation
 from sprocket.testing.disk_content import SimulatedFile, clear
 from sprocket.testing.entropy import SeededEntropy
 
@@ -221,6 +222,24 @@ class MemoryDisk:
         """As `replace`, a turn of the loop later."""
         await asyncio.sleep(0)
         self.replace(path, content, backup=backup)
+
+    async def append_in_background(self, path: str, content: bytes, rotation: Rotation) -> None:
+        """Writes lines to the end of a file, which takes as long as a sync and fails as one.
+
+        Raises:
+            OSError: there is no such folder, or no space.
+        """
+        path = self._inside_directory(path)
+        await self.before_sync(path)
+        if self.capacity_bytes and self._used_bytes() + len(content) > self.capacity_bytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        if rotation.is_due(self.size(path) or 0, len(content)):
+            for old, new in rotation.moves(path):
+                if old in self._files:
+                    self._files[new] = self._files.pop(old)
+        before = self.read(path) or b""
+        cut = b"\n" if before and not before.endswith(b"\n") else b""
+        self._files[path] = SimulatedFile.holding(before + cut + content)
 
     def move(self, source: str, target: str) -> None:
         """Renames a file or folder; the target's folder must exist.

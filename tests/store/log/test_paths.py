@@ -92,10 +92,10 @@ def test_a_full_disk_gets_no_new_file_while_another_has_room() -> None:
         assert store._disk_space.rules.is_full(store._disk_space._used_percent()) is False
         disk.usages = {"/one": 0.95, "/two": 0.91}
         store._disk_space.check()
-        assert "full" in str(store._flags.refusal)
+        assert "full" in str(store.flags.refusal)
         disk.usages = {"/one": 0.95, "/two": 0.5}
         store._disk_space.check()
-        assert store._flags.refusal is None
+        assert store.flags.refusal is None
 
     run(check())
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Iterable
 from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import SystemBusy
 from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.operate.group_progress import GroupProgress
 from sprocket.broker.operate.listings import in_turns, listed, listing
 from sprocket.broker.operate.queues import TopicQueueOffsets
 from sprocket.broker.tables.clients import ClientTable
@@ -17,14 +18,11 @@ from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.volumes import MINUTE, Volumes
 from sprocket.message.offsets import LONG_MAX
-from sprocket.message.topic import is_retry_topic
 from sprocket.protocol.bodies import (
     ConsumeStats,
     ConsumeStatsList,
     CorrectionOffsets,
     OffsetTable,
-    Queue,
-    QueueProgress,
 )
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
@@ -52,7 +50,7 @@ class ProgressRequests:
         self._queues = queues
         self._offsets = offsets
         self._groups = groups
-        self._clients = clients
+        self._progress = GroupProgress(queues, offsets, clients)
         self._volumes = volumes
         self._address = address
 
@@ -109,33 +107,12 @@ class ProgressRequests:
         return await listed(answer)
 
     async def _stats(self, group: str, topics: Iterable[str]) -> ConsumeStats:
-        table = await self._table(group, topics)
+        table = await self._progress.table(group, topics)
         now_ms, rate = loop_ms(), 0.0
         for topic in {queue.topic for queue in table}:
             flow = self._volumes.of_group(group, topic)
             rate += 0.0 if flow is None else flow.in_last(MINUTE, now_ms).per_second
         return ConsumeStats(consume_tps=rate, offset_table=table)
-
-    # Messages that are popped and not acknowledged lie before the offset, and may come again: they
-    # are a part of the lag, and the difference to the pull offset.
-    async def _table(self, group: str, topics: Iterable[str]) -> dict[Queue, QueueProgress]:
-        online = self._clients.group(group)
-        table: dict[Queue, QueueProgress] = {}
-        for topic in topics:
-            is_left = online is not None and online.subscriptions and not is_retry_topic(topic)
-            if is_left and online is not None and topic not in online.subscriptions:
-                continue
-            async for queue in in_turns(self._queues.readable(topic)):
-                offset = max(self._offsets.committed(group, topic, queue.queue_id) or 0, 0)
-                pulled = self._offsets.pulled_at(group, topic, queue.queue_id)
-                popped = self._offsets.popped.in_flight(group, topic, queue.queue_id)
-                table[queue] = QueueProgress(
-                    broker_offset=self._queues.high(queue),
-                    consumer_offset=max(offset - popped, 0),
-                    last_timestamp=max(self._queues.time_of(queue, offset - 1), 0),
-                    pull_offset=max(offset, pulled or 0),
-                )
-        return table
 
     def every_offset(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """All committed offsets, in the form that slaves copy."""

@@ -311,10 +311,22 @@ class ClientTable:
         """A consumer group that has members, or None."""
         return self._consumers.get(name)
 
+    def groups(self) -> list[ConsumerGroup]:
+        """All consumer groups that have members."""
+        return list(self._consumers.values())
+
     def is_member(self, group_name: str, connection: Hashable) -> bool:
         """Whether a connection is a member of a consumer group, by its heartbeats."""
         group = self._consumers.get(group_name)
         return group is not None and connection in group.members
+
+    def id_of(self, connection: Hashable) -> str:
+        """The client id of a connection, by its heartbeats; empty if it sent none."""
+        for name in self._consuming.get(connection, ()):
+            return self._consumers[name].members[connection].client_id
+        for name in self._producing.get(connection, ()):
+            return self._producers[name][connection].client_id
+        return ""
 
     def producers(self, group_name: str) -> list[ClientInfo]:
         """Members of a producer group."""

@@ -18,7 +18,7 @@ import msgspec
 from sprocket.base.errors import InvalidParameter, SystemBusy
 from sprocket.base.ports import Clock
 from sprocket.broker.settings import BrokerSettings
-from sprocket.message.topic import fault_of_consumer_group
+from sprocket.message.topic import SYSTEM_GROUP_PREFIX, fault_of_consumer_group
 from sprocket.protocol.bodies import DataVersion, GroupConfig
 from sprocket.store.state.snapshot import ConvertedRows
 
@@ -33,7 +33,6 @@ OWN_GROUPS = (
     "CID_ONSAPI_OWNER",
     "CID_RMQ_SYS_TRANS",
 )
-_OWN_PREFIX = "CID_RMQ_SYS_"
 
 #: The bit of the forbidden table that forbids reading. Source: PermName.INDEX_PERM_READ.
 _READ_FORBIDDEN = 1 << 2
@@ -77,7 +76,7 @@ class Groups:
         if known is not None:
             return known
         is_on = self._settings.config.auto_create_groups
-        if fault_of_consumer_group(name) or not (is_on or name.startswith(_OWN_PREFIX)):
+        if fault_of_consumer_group(name) or not (is_on or name.startswith(SYSTEM_GROUP_PREFIX)):
             return None
         return self._store(GroupConfig(group_name=name))
 

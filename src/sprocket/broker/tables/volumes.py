@@ -166,6 +166,14 @@ class Volumes:
         """The counters of a group's send-backs; None if there was none for a day."""
         return self._returns.get((topic, group))
 
+    def puts(self) -> list[tuple[str, Flow]]:
+        """The counters of all topics."""
+        return list(self._puts.items())
+
+    def gets(self) -> list[tuple[tuple[str, str], Flow]]:
+        """The counters of all pairs of topic and group that pulls counted."""
+        return list(self._gets.items())
+
     def put_over(self, span: VolumePeriod, now_ms: int) -> VolumeSnapshot:
         """All sends to all topics in the last span."""
         return _sum(self._puts, span, now_ms)

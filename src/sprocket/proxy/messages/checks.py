@@ -10,7 +10,13 @@ from functools import lru_cache
 
 from sprocket.base.errors import SubscriptionInvalid
 from sprocket.filter.tags import TagFilter
-from sprocket.message.topic import SYSTEM_PREFIX, SYSTEM_TOPICS, fault_of_group, fault_of_topic
+from sprocket.message.topic import (
+    SYSTEM_GROUP_PREFIX,
+    SYSTEM_PREFIX,
+    SYSTEM_TOPICS,
+    fault_of_group,
+    fault_of_topic,
+)
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.messages.statuses import CallRefused
 
@@ -18,7 +24,6 @@ from sprocket.proxy.messages.statuses import CallRefused
 _NAME_MAX = 255
 #: The most characters of a group's name: its retry topics have to fit into a topic's.
 GROUP_LENGTH_MAX = 120
-_OF_BROKERS = "CID_RMQ_SYS_"
 #: The most characters of a filter's expression.
 EXPRESSION_LENGTH_MAX = 16_384
 
@@ -62,7 +67,7 @@ def group_name(group: pb.Resource) -> str:
 def _fault_of_group(name: str) -> str | None:
     if len(name) > GROUP_LENGTH_MAX:
         return f"the specified group is longer than group max length: {GROUP_LENGTH_MAX}."
-    if name.startswith(_OF_BROKERS):
+    if name.startswith(SYSTEM_GROUP_PREFIX):
         return "cannot use system consumer group"
     return fault_of_group(name)
 
