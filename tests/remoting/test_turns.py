@@ -93,3 +93,16 @@ def test_each_request_is_handled_once_and_no_iteration_is_long(costs: list[list[
         assert loop.now - began <= ITERATION_SECONDS + TURN_SECONDS + most
         assert len(log) > before
     assert sorted(log) == sorted(str(at) for at, each in enumerate(costs) for _ in each)
+
+
+def test_tasks_begin_while_an_iteration_has_time() -> None:
+    loop = Loop()
+    turns = Turns(cast(Any, loop))
+    assert all(turns.may_begin() for _ in range(100))
+    loop.now += ITERATION_SECONDS / 2
+    assert turns.may_begin()
+    loop.now += ITERATION_SECONDS
+    assert not turns.may_begin()
+    loop.iterate()
+    assert turns.may_begin()
+    assert len(loop.due) == 1

@@ -33,7 +33,7 @@ class Waiting(Protocol):
 class Turns:
     """The turns of the peers of one server, or of one pool."""
 
-    __slots__ = ("_is_due", "_line", "_loop", "_spent", "is_over")
+    __slots__ = ("_begin_until", "_is_due", "_line", "_loop", "_spent", "is_over")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -43,6 +43,8 @@ class Turns:
         self._spent = 0.0
         #: Whether this iteration has no time left for what is read.
         self.is_over = False
+        #: Until when tasks may begin in this iteration; None before the first.
+        self._begin_until: float | None = None
 
     def spend(self, seconds: float) -> None:
         """Counts time that requests took as they were read."""
@@ -50,6 +52,19 @@ class Turns:
             self._spent += seconds
             self.is_over = self._spent >= ITERATION_SECONDS
             self._come_round()
+
+    # The first step of a task runs in the iteration after the one that read its request, and may
+    # take long: with hundreds of tasks, much longer than all turns.
+    def may_begin(self) -> bool:
+        """Whether a task may begin its work in this iteration; otherwise it waits for another."""
+        now = self._loop.time()
+        if self._begin_until is None:
+            self._begin_until = now + ITERATION_SECONDS
+            self._loop.call_soon(self._begin_again)
+        return now < self._begin_until
+
+    def _begin_again(self) -> None:
+        self._begin_until = None
 
     def join(self, peer: Waiting) -> None:
         """Puts a peer at the end of the line. It must not be in the line yet."""
