@@ -98,11 +98,11 @@ def test_each_request_is_handled_once_and_no_iteration_is_long(costs: list[list[
 def test_tasks_begin_while_an_iteration_has_time() -> None:
     loop = Loop()
     turns = Turns(cast(Any, loop))
-    assert all(turns.may_begin() for _ in range(100))
+    assert all(turns.may_begin("a") for _ in range(100))
     loop.now += ITERATION_SECONDS / 2
-    assert turns.may_begin()
+    assert turns.may_begin("a")
     loop.now += ITERATION_SECONDS
-    assert not turns.may_begin()
+    assert [turns.may_begin(peer) for peer in "aabab"] == [True, False, True, False, False]
     loop.iterate()
-    assert turns.may_begin()
+    assert turns.may_begin("a")
     assert len(loop.due) == 1

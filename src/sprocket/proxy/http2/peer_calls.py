@@ -221,7 +221,7 @@ class PeerCalls:
 
     async def _run(self, call: GrpcCall, work: Awaitable[None]) -> None:
         try:
-            while not self._turns.may_begin():  # noqa: ASYNC110  (others have their turns)
+            while not self._turns.may_begin(self):  # noqa: ASYNC110  (others have their turns)
                 await asyncio.sleep(0)
             await work
         except asyncio.CancelledError:
