@@ -15,7 +15,7 @@ from sprocket.base.errors import (
     TopicNotFound,
 )
 from sprocket.clientcore.routes import NameServers, TopicRoute, no_route, read_route
-from sprocket.message.queue import QueueId
+from sprocket.message.queue import LOGICAL_PREFIX, QueueId
 from sprocket.message.topic_attributes import topic_type
 from sprocket.protocol.bodies import ClusterInfo, GroupConfig, Route, TopicConfig
 from sprocket.protocol.codes import MASTER
@@ -141,7 +141,7 @@ class Brokers:
         masters = {
             broker: numbers[MASTER]
             for broker, numbers in read.addresses.items()
-            if MASTER in numbers
+            if MASTER in numbers and not broker.startswith(LOGICAL_PREFIX)
         }
         self._masters.update(masters)
         self._names.update({address: broker for broker, address in masters.items()})

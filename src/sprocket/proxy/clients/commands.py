@@ -19,6 +19,7 @@ from sprocket.protocol.bodies import ConsumeDirectlyResult, RunningInfo
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.client import ConsumeDirectly, ConsumerRunning
+from sprocket.protocol.requests.lite import NotifyUnsubscribeLite
 from sprocket.protocol.requests.transaction import CheckTransaction
 from sprocket.proxy.clients.ended_transactions import EndedTransactions
 from sprocket.proxy.clients.served_clients import ServedClient, ServedClients
@@ -84,12 +85,24 @@ class ClientCommands:
             asked = _able(client or clients.find(consume.client_id or ""))
             asked = asked or clients.next_consumer(consume.consumer_group)
             return self._verify(asked, command)
+        if command.code == NotifyUnsubscribeLite.code:
+            self._unsubscribe(command.read(NotifyUnsubscribeLite), clients, client)
+            return None
         if command.is_oneway:  # that members have changed, or offsets: nothing to do for pops
             return None
         return Reply(
             code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
             remark=f"request type {command.code} not supported",
         )
+
+    def _unsubscribe(
+        self, header: NotifyUnsubscribeLite, clients: ServedClients, client: ServedClient | None
+    ) -> None:
+        client = client or clients.find(header.client_id)
+        if client is not None and client.group == header.consumer_group:
+            made = pb.TelemetryCommand()
+            made.notify_unsubscribe_lite_command.lite_topic = header.lite_topic
+            client.send(made)
 
     def _check(self, command: Command, clients: ServedClients, broker: str | None) -> None:
         header = command.read(CheckTransaction)

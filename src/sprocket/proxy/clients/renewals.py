@@ -89,10 +89,14 @@ class KeptMessage:
         self.changing: asyncio.Future[None] | None = None
         self.is_over = False
 
-    def changed(self, handle: str, now: float) -> None:
-        """Takes over the handle after a change that was asked for at `now`."""
+    def changed(self, handle: str, now: float, invisible_ms: int) -> None:
+        """Takes over the handle after a change to so many ms that was asked for at `now`.
+
+        A broker may give less. The time in the handle of a lite topic's message is longer: it
+        counts from when the message was popped.
+        """
         self.handle = handle
-        self.due = now + PopHandle.parse(handle).invisible_ms / 1000
+        self.due = now + min(invisible_ms, PopHandle.parse(handle).invisible_ms) / 1000
 
 
 #: Changes the invisible time of a message: group, topic, handle, ms; returns its new handle.
@@ -294,7 +298,7 @@ class Renewals:
         except SprocketError as error:
             logger.info("a message of group %s cannot be kept: %s", message.group, error)
             return False
-        message.changed(handle, now)
+        message.changed(handle, now, invisible_ms)
         return True
 
     async def close(self, seconds: float) -> None:

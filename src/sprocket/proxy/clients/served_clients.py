@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 from sprocket.protocol.codes import version_number
 from sprocket.protocol.command import Command
 from sprocket.proxy.messages import rocketmq_pb2 as pb
+from sprocket.proxy.messages.client_settings import LITE_CONSUMERS
 from sprocket.proxy.messages.statuses import CallRefused
 from sprocket.remoting.endpoints import EventualResponse
 from sprocket.remoting.inner_peer import InnerPeer
@@ -95,6 +96,11 @@ class ServedClient:
     def is_consumer(self) -> bool:
         """Whether it is a member of a consumer group."""
         return bool(self.settings.WhichOneof("pub_sub") == "subscription")
+
+    @property
+    def consumes_lite(self) -> bool:
+        """Whether it consumes lite topics."""
+        return self.settings.client_type in LITE_CONSUMERS
 
     @property
     def group(self) -> str:

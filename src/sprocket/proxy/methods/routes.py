@@ -11,7 +11,8 @@ from ipaddress import ip_address
 from itertools import islice
 from typing import TypeVar
 
-from sprocket.protocol.bodies import Route
+from sprocket.message.lite import BIND_TOPIC
+from sprocket.protocol.bodies import GroupConfig, Route
 from sprocket.proxy.brokers.brokers import Brokers
 from sprocket.proxy.http2.calls import GrpcCall
 from sprocket.proxy.messages import checks
@@ -89,7 +90,7 @@ class RouteMethods:
         shares = assignments(
             topic.route,
             request.topic,
-            is_fifo=config is not None and config.consume_message_orderly,
+            is_fifo=_is_fifo(config),
             endpoints=_endpoints(call, request.endpoints),
         )
         found = await self._listed(topic.route, shares)
@@ -105,6 +106,13 @@ def _check_sizes(request: pb.QueryRouteRequest | pb.QueryAssignmentRequest) -> N
     if len(request.topic.resource_namespace) > _NAMESPACE_LENGTH_MAX:
         text = f"a namespace has at most {_NAMESPACE_LENGTH_MAX} characters"
         raise CallRefused(pb.BAD_REQUEST, text)
+
+
+def _is_fifo(group: GroupConfig | None) -> bool:
+    """Whether members of a group receive from each queue by itself: not from lite topics."""
+    return (
+        group is not None and group.consume_message_orderly and BIND_TOPIC not in group.attributes
+    )
 
 
 def _endpoints(call: GrpcCall, given: pb.Endpoints) -> pb.Endpoints:
