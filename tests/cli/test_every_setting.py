@@ -36,7 +36,7 @@ def another(each: Declared) -> Any:
         int: (about.minimum, about.maximum, 7, 2020, 60_000, 1 << 20),
         float: (0.5,),
         str: ("a", "10.0.0.7", "/tmp/a", "05", "1s 2s", "10.0.0.7:10912", "etcd://10.0.0.7:2379"),
-        tuple: (("10.0.0.7",), ("a:1",), ("/tmp/a",)),
+        tuple: (("10.0.0.7",), ("a:1",), ("/tmp/a",), ("topic a requests=1", "ip * held=2")),
     }[each.type]
     return next(
         value

@@ -102,6 +102,7 @@ class Broker:
             port=config.port,
             limits=_limits(config),
             tls=self._tls,
+            ip_rules=self,
         )
         self._pool = Pool(entropy=entropy, tls=self._tls.outgoing_tls())
         self._elector = elector or _elector(config, root, self._world, self._tls)
@@ -193,6 +194,7 @@ class Broker:
             await inside.registration.leave()
             inside.parts.pulls.stop()
             inside.parts.pop.stop()
+            inside.parts.lite.stop()
             await self._server.drain(Deadline.after_ms(self._settings.config.drain_ms))
             await inside.save()
 
@@ -246,6 +248,17 @@ class Broker:
             StoreError: the disk failed; the caller leaves the broker.
         """
         await asyncio.shield(self._failure)
+
+    # The server asks these for each connection.
+
+    def connections_max(self, ip: str) -> int | None:
+        """How many connections an IP address may have; None for any number."""
+        has_rules = self._settings.config.quotas and hasattr(self._inside, "parts")
+        return self._parts.quotas.admission.connections_max(ip) if has_rules else None
+
+    def connection_refused(self, ip: str) -> None:
+        """Counts a connection that was closed because of it."""
+        self._parts.quotas.admission.connection_refused(ip)
 
     # A client that sent to a new topic asks a name server for its route next. So replies to
     # requests that changed topics wait until the name servers know; all others go out at once.

@@ -20,8 +20,10 @@ from sprocket.base.errors import (
     SprocketError,
     UsageError,
 )
+from sprocket.broker.settings import BrokerSettings
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
+from sprocket.quotas.admission import Admission
 from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response, join_frames
 from sprocket.remoting.transport import Peer
 from sprocket.store.log.drafts import IllegalDraft
@@ -51,6 +53,19 @@ class SharedWait(NamedTuple):
 RunEndpoint = Callable[[Sequence[Command], Peer], Sequence[EventualResponse] | SharedWait]
 RunEndpoints = Mapping[int, RunEndpoint]
 
+
+class Quotas(NamedTuple):
+    """What senders may take.
+
+    Attributes:
+        admission: admits requests, if there are any rules.
+        settings: says whether there are; asking it costs less than asking the admission.
+    """
+
+    admission: Admission
+    settings: BrokerSettings
+
+
 #: The pointer to the FAQ with which some of RocketMQ's remarks end.
 FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
@@ -75,6 +90,7 @@ class Dispatch:
         refusals: headers of error replies, by request code.
         run_endpoints: faster endpoints for requests that arrive together, by request code.
         trail: records requests that change something; None records none.
+        quotas: what senders may take; None for anything.
 
     Attributes:
         counts: requests since the start, by code; unknown codes are counted under -1.
@@ -88,6 +104,7 @@ class Dispatch:
         refusals: Mapping[int, Header],
         run_endpoints: RunEndpoints | None = None,
         trail: AuditTrail | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
         self._endpoints = dict(endpoints)
         for code in endpoints if trail is not None else ():
@@ -95,13 +112,30 @@ class Dispatch:
                 self._endpoints[code] = self._recorded(endpoints[code], trail)
         self._refusals = dict(refusals)
         self._run_endpoints = dict(run_endpoints or {})
+        self._quotas = quotas
         self.counts = dict.fromkeys([*endpoints, -1], 0)
         self.failures = dict.fromkeys([*endpoints, -1], 0)
+
+    def answer_first(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:
+        """The replies to the first of some requests that arrived together, in their order, as far
+        as quotas allow them.
+        """
+        quotas = self._quotas
+        if quotas is None or not quotas.settings.config.quotas:
+            return self._answer_first(commands, peer)
+        first = commands[0]
+        try:
+            outcomes = quotas.admission.answer_first(commands, peer, self._answer_first)
+        except Exception as error:  # as below
+            return [self._refusal(first, peer, error)]
+        if len(outcomes) == 1 and type(outcomes[0]) not in _READY:
+            return [self._later(first, peer, outcomes[0])]  # type: ignore[arg-type]
+        return outcomes
 
     # Sends that arrive in one read can share one append and one wait for the flush. A run endpoint
     # takes as many requests as it can. Any other request is answered alone, because it may take
     # long: the connection reads the clock after each call.
-    def answer_first(self, commands: Sequence[Command], peer: Peer) -> list[EventualResponse]:
+    def _answer_first(self, commands: Sequence[Command], peer: Peer) -> list[EventualResponse]:
         """The replies to the first of some requests that arrived together, in their order.
 
         These are the requests that a run endpoint takes, or else one.
@@ -189,7 +223,7 @@ class Dispatch:
         )
 
     def _refusal(self, command: Command, peer: Peer, error: Exception) -> Reply:
-        self.failures[command.code] += 1
+        self.failures[command.code if command.code in self.failures else -1] += 1
         header = getattr(error, "header", None)
         if header is None and not isinstance(error, ProtocolError):
             header = self._refusals.get(command.code)

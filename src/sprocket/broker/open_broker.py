@@ -14,9 +14,12 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from sprocket.audit.audit_log import AuditLog
+from sprocket.base.cancelling import end_all
 from sprocket.base.errors import SprocketError, StoreError
 from sprocket.base.watermark import Watermark
 from sprocket.broker.dispatch import Dispatch
+from sprocket.broker.logical.cleaning import PartCleaning
+from sprocket.broker.logical.other_brokers import OtherBrokers
 from sprocket.broker.members.group_replication import GroupReplication
 from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication, copy_rules
@@ -178,7 +181,7 @@ class OpenBroker:
             StoreError: the epoch cannot be kept.
         """
         self._record("LEADS", epoch=epoch)
-        await _ended(self._replicating)
+        await end_all(self._replicating)
         await self.group.lead(epoch)
         self.parts.copied()
         with self.store.replica.whole():
@@ -193,7 +196,7 @@ class OpenBroker:
     async def follow(self, master: Member, epoch: int) -> None:
         """Has a slave copy from another master of its group, whose epoch is not below this."""
         self._record("FOLLOWS", master=master.id, epoch=epoch)
-        await _ended(self._replicating)
+        await end_all(self._replicating)
         self.group.follow(master, epoch)
         self._run_replication()
 
@@ -201,7 +204,7 @@ class OpenBroker:
         """Ends accepting messages, at a master that gives its place to another member: the log is
         complete, and slaves go on copying it."""
         self.dispatch = self._table.of_slave(was_master=True)
-        await _ended(self._delivering)
+        await end_all(self._delivering)
         self.parts.settlement.write_op_records()
         self._is_accepting = False
         self.store.replica.accept_messages(False)
@@ -222,6 +225,7 @@ class OpenBroker:
         self.group.give_up()
         self.parts.pulls.stop()
         self.parts.pop.stop()
+        self.parts.lite.stop()
 
     def _record(self, change: str, **named: object) -> None:
         """Records a change of the role in the audit log."""
@@ -291,10 +295,11 @@ class OpenBroker:
         has_batches = self.store.batches.has
         if lost := parts.tables.topics.add_missing(stored, is_copy=is_slave, is_batch=has_batches):
             logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
+        parts.tables.mappings.keep(parts.tables.topics.by_name)
         is_plain = self._settings.config.acting_master and self._seat is None
-        if is_plain and not is_slave:
-            await self._take_over()
         if not is_slave:
+            if is_plain:
+                await self._take_over()
             self._prepare_delivery()
             await self._start_timers()
         await parts.escape.forget_passed()
@@ -313,18 +318,16 @@ class OpenBroker:
         if is_plain:
             self._run("watch over the broker's processes", parts.acting.run)
             if is_slave and self._settings.config.remote_escape:
-                self._run("delivery at other masters", parts.escape.run)
+                self._run("delivery elsewhere", parts.escape.run)
         await parts.registration.first()
         self._run("registration", parts.registration.run)
 
-    # Before anything is delivered: what slaves have delivered is not delivered again.
     async def _take_over(self) -> None:
-        """Takes over what slaves did in this master's place."""
-        parts = self.parts
-        await parts.acting.take_over(parts.tables.offsets)
-        await parts.escape.take_over()
-        if parts.tables.escaped.is_changed:
-            await parts.files.escaped_rounds.save_at_once()
+        """Takes over what slaves did in this master's place, before it delivers anything."""
+        await self.parts.acting.take_over(self.parts.tables.offsets)
+        await self.parts.escape.take_over()
+        if self.parts.tables.escaped.is_changed:
+            await self.parts.files.escaped_rounds.save_at_once()
 
     def _prepare_delivery(self) -> None:
         """Prepares what writes messages of its own: a slave gets those from its master."""
@@ -346,6 +349,14 @@ class OpenBroker:
             self._run("delivery of timed messages", parts.timed_delivery.run, self._delivering)
         self._run("questions about transactions", parts.check_loop.run, self._delivering)
         self._run("return of popped messages", parts.pop.run, self._delivering)
+        self._run("lite topics", parts.lite.run, self._delivering)
+        cleaning = PartCleaning(
+            self._settings.config.name,
+            self.store,
+            parts.tables.mappings,
+            OtherBrokers(parts.pool, self._settings),
+        )
+        self._run("parts of static topics", cleaning.run, self._delivering)
         vip = self._vip(parts.strange_slaves)
         self._run("port for slaves of RocketMQ", vip.run, self._delivering)
 
@@ -372,9 +383,9 @@ class OpenBroker:
 
     async def _stop_running(self) -> None:
         """Cancels all background tasks."""
-        await _ended(self._running)
-        await _ended(self._delivering)
-        await _ended(self._replicating)
+        await end_all(self._running)
+        await end_all(self._delivering)
+        await end_all(self._replicating)
         for file in self.parts.files:
             await file.idle()
 
@@ -387,11 +398,3 @@ class OpenBroker:
             if was_in_use:
                 await self.parts.files.timer_counts.idle()
                 self.parts.files.timer_counts.save()
-
-
-async def _ended(tasks: list[asyncio.Task[None]]) -> None:
-    """Cancels tasks, and forgets them once they have ended."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    tasks.clear()
