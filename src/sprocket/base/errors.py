@@ -19,6 +19,7 @@
     ├── ReplyError            the server replied with an error (has `.code` and `.remark`)
     │   ├── one class per code worth catching: `TopicNotFound`, `NoPermission`, …
     │   │   ├── Forbidden     below NoPermission: reading is forbidden (broker.tables.access)
+    │   │   ├── QuotaExceeded below SystemBusy: above a limit (quotas.refusals)
     │   │   ├── SqlInvalid    below SubscriptionInvalid and UsageError (filter.sql92_terms)
     │   │   └── Superseded    below SystemFailure: a broker is another's now (nameserver.routes)
     ├── RouteNotFound         no broker is known for a topic

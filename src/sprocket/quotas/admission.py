@@ -142,8 +142,7 @@ class Admission:
         """The replies to the first of some requests that arrived together, one or more.
 
         Args:
-            may_pass: whether their sender may ask them; if not, they do not count for the topic
-                and group that they name.
+            may_pass: if not, they do not count for the topic and group that they name.
 
         Raises:
             QuotaExceeded: the first one is refused.
