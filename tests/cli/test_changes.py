@@ -36,17 +36,19 @@ pytestmark = [
     ),
 ]
 
-#: Commands that only show something, and those that no server sees, or that need a group.
+#: Commands that only show something, and those that no server sees, or that need other brokers.
 READS = {
     "cluster status", "cluster members",
     "topic list", "topic show", "topic route", "topic status", "topic volume", "group list",
     "group lag", "group show", "group members", "group running", "group producers",
     "message waiting", "message find", "message show", "deadletters list", "filter check",
     "audit show", "filter list", "config show", "config reference", "config check", "config get",
+    "statictopic show",
+    "config quotas",
 }  # fmt: skip
 ELSEWHERE = {
     "standalone", "nameserver", "broker", "proxy", "store verify", "store dump", "store repair",
-    "cluster elect",
+    "cluster elect", "statictopic move", "statictopic finish",
     *(each for each in commands(typer.main.get_command(app)) if each.startswith("pipeline ")),
 }  # fmt: skip
 
@@ -112,6 +114,10 @@ CHANGES = {
     ],
     "filter remove": [
         Change("filter remove cheap --group billing --topic orders --yes", ("filter cheap",)),
+    ],
+    "statictopic create": [
+        Change("statictopic create fixed --broker broker-a --queues 4",
+            ("topic fixed", "messages fixed")),
     ],
     "config set": [Change("config set fileReservedTime=71", ("setting fileReservedTime",))],
 }  # fmt: skip

@@ -25,6 +25,7 @@ from sprocket.protocol.bodies import (
     RequestMode,
     TopicConfigList,
 )
+from sprocket.protocol.bodies.lite import LiteSubscriptionBody
 from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.protocol.command import Command
 
@@ -221,6 +222,13 @@ def _progress(command: Command, cluster: str) -> Iterator[Need]:
         yield from _topic(name, GET, group)
 
 
+def _lite_subscriptions(command: Command, cluster: str) -> Iterator[Need]:
+    for each in LiteSubscriptionBody.of_request(command.body).subscription_set:
+        group = each.group or ""
+        yield from _group(group, SUB)
+        yield from _topic(each.topic or "", SUB, group)
+
+
 def _queue_entries(command: Command, cluster: str) -> Iterator[Need]:
     fields = command.fields
     group = fields.get("consumerGroup") or ""
@@ -274,6 +282,7 @@ RULES: Mapping[int, Rule] = {
     R.NOTIFICATION: _PULL,
     R.BATCH_ACK_MESSAGE: Rule("topic: Sub; group: Sub (each)", _acks),
     R.POP_LITE_MESSAGE: _PULL,
+    R.LITE_SUBSCRIPTION_CTL: Rule("each topic and group: Sub", _lite_subscriptions),
     R.GET_BROKER_LITE_INFO: READ_CLUSTER,
     R.GET_PARENT_TOPIC_INFO: fields_rule(topic="topic", actions=GET),
     R.GET_LITE_TOPIC_INFO: fields_rule(topic="parentTopic", actions=GET),

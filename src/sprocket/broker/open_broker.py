@@ -17,12 +17,15 @@ from sprocket.audit.audit_log import AuditLog
 from sprocket.base.errors import SprocketError, StoreError
 from sprocket.base.watermark import Watermark
 from sprocket.broker.dispatch import Dispatch
+from sprocket.broker.logical.cleaning import PartCleaning
+from sprocket.broker.logical.other_brokers import OtherBrokers
 from sprocket.broker.members.group_replication import GroupReplication
 from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication, copy_rules
 from sprocket.broker.members.seat import Seat
 from sprocket.broker.members.vip_listener import VipListener
-from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.parts import BrokerParts
+from sprocket.broker.place import Location, Ports
 from sprocket.broker.request_table import RequestTable
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.files import Work
@@ -223,6 +226,7 @@ class OpenBroker:
         self.group.give_up()
         self.parts.pulls.stop()
         self.parts.pop.stop()
+        self.parts.lite.stop()
 
     def _record(self, change: str, **named: object) -> None:
         """Records a change of the role in the audit log."""
@@ -276,29 +280,27 @@ class OpenBroker:
         return self.group
 
     def _may_copy(self, host: str) -> bool:
-        if not self._settings.config.authentication:
-            return True
-        return hasattr(self, "parts") and self.parts.rights.may_copy(host)
+        is_open = not self._settings.config.authentication
+        return is_open or (hasattr(self, "parts") and self.parts.rights.may_copy(host))
 
     async def close(self) -> None:
         """Ends the tasks and closes the store, after `save`."""
         await self._exit.aclose()
 
-    # The order matters. The files are loaded before anything may change a table, so that no save
-    # replaces a file that was not read. Delivery and transactions compare their positions with
-    # the log before the first request. The broker registers last, once it can serve.
+    # The files are loaded before anything may change a table: no save replaces one that was not
+    # read. Delivery and transactions compare their positions with the log before requests come.
     async def _start(self) -> None:
         parts = self.parts
         for file in parts.files:
             file.load()
-        parts.rights.make_first_users()
-        await parts.files.accounts.written()
+        await parts.make_first_users()
         parts.pop.opened()
         is_slave = parts.replication.is_slave
         stored = self.store.queues()
         has_batches = self.store.batches.has
         if lost := parts.tables.topics.add_missing(stored, is_copy=is_slave, is_batch=has_batches):
             logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
+        parts.tables.mappings.keep(parts.tables.topics.by_name)
         if not is_slave:
             self._prepare_delivery()
             await self._start_timers()
@@ -340,6 +342,14 @@ class OpenBroker:
             self._run("delivery of timed messages", parts.timed_delivery.run, self._delivering)
         self._run("questions about transactions", parts.check_loop.run, self._delivering)
         self._run("return of popped messages", parts.pop.run, self._delivering)
+        self._run("lite topics", parts.lite.run, self._delivering)
+        cleaning = PartCleaning(
+            self._settings.config.name,
+            self.store,
+            parts.tables.mappings,
+            OtherBrokers(parts.pool, self._settings),
+        )
+        self._run("parts of static topics", cleaning.run, self._delivering)
         vip = self._vip(parts.strange_slaves)
         self._run("port for slaves of RocketMQ", vip.run, self._delivering)
 

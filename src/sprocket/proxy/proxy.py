@@ -35,6 +35,7 @@ from sprocket.proxy.http2.server import GrpcServer
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.methods.acks import AckMethods
 from sprocket.proxy.methods.answering import Answer, unary
+from sprocket.proxy.methods.lites import LiteMethods
 from sprocket.proxy.methods.receives import ReceiveMethods
 from sprocket.proxy.methods.routes import RouteMethods
 from sprocket.proxy.methods.sends import SendMethods
@@ -171,13 +172,14 @@ class Proxy:
             receive=self._asked_inside,
             on_gone=self._gone,
         )
+        self._lites = LiteMethods(brokers, clients, config)
         self._presence = Presence(brokers, clients, self._own_id, inner=inner)
 
         async def change(group: str, topic: str, handle: str, milliseconds: int) -> str:
             changed = await receipts.hide(group, topic, ReceiptHandle.parse(handle), milliseconds)
             return changed.encode()
 
-        self._renewals = Renewals(config, clock, change=change, group_of=brokers.group)
+        self._renewals = Renewals(config, change=change, group_of=brokers.group)
         self._receives = ReceiveMethods(
             brokers, clients, receipts, self._renewals, config, clock=clock
         )
@@ -211,6 +213,7 @@ class Proxy:
             "AckMessage": acks.ack,
             "ChangeInvisibleDuration": acks.change,
             "ForwardMessageToDeadLetterQueue": acks.forward,
+            "SyncLiteSubscription": self._lites.sync,
         }
         methods: dict[str, Method] = {
             f"{SERVICE}{name}": unary(
@@ -232,6 +235,7 @@ class Proxy:
 
     def _gone(self, client: ServedClient) -> None:
         self._renewals.give_back(client.client_id)
+        self._lites.forget(client)
         self._presence.withdraw(client)
 
     async def __aexit__(
@@ -251,6 +255,7 @@ class Proxy:
             await self._receives.close(_GIVE_BACK_SECONDS)
             await self._renewals.close(_GIVE_BACK_SECONDS)
             await self._presence.close()
+            await self._lites.close(_GIVE_BACK_SECONDS)
             await self._brokers.close()
 
     async def serve(self) -> None:
