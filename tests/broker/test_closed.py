@@ -28,6 +28,7 @@ from sprocket.protocol.bodies import (
     TopicConfig,
     TopicConfigList,
 )
+from sprocket.protocol.bodies.lite import LiteSubscriptionBody, LiteSubscriptionEntry
 from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.admin import BrokerState, UpdateBrokerConfig
@@ -50,7 +51,7 @@ from tests.broker.parts import ROOT, SUCCESS, Asker, another, new_disk, pull_of,
 #: Values of all fields that requests have, as far as somebody needs rights for them.
 FIELDS = {
     "topic": "T", "b": "T", "group": "g", "consumerGroup": "g", "groupName": "g", "srcGroup": "g",
-    "destGroup": "h", "queueId": "0", "e": "0",
+    "destGroup": "h", "parentTopic": "T", "queueId": "0", "e": "0",
 }  # fmt: skip
 BODIES: dict[int, bytes] = {
     RequestCode.HEART_BEAT: HeartbeatBody(
@@ -62,6 +63,9 @@ BODIES: dict[int, bytes] = {
     ).encode(),
     RequestCode.QUERY_ASSIGNMENT: AssignmentQuery(consumer_group="g", topic="T").encode(),
     RequestCode.SET_MESSAGE_REQUEST_MODE: RequestMode(consumer_group="g", topic="T").encode(),
+    RequestCode.LITE_SUBSCRIPTION_CTL: LiteSubscriptionBody(
+        subscription_set=[LiteSubscriptionEntry(group="g", topic="T")]
+    ).encode(),
     RequestCode.BATCH_ACK_MESSAGE: AckBatchBody(
         acks=[AckItem(consumer_group="g", topic="T")]
     ).encode(),

@@ -1,8 +1,7 @@
 """A broker's open store, the parts over it and their tasks, in one role.
 
 `Broker` is the outside: it listens, and stays while what is here is opened, changed and closed. All
-requests go through `dispatch`, which is replaced as a whole when the role changes, so that no
-request asks for the role.
+requests go through `dispatch`, which is replaced as a whole when the role changes.
 """
 
 from __future__ import annotations
