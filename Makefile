@@ -7,7 +7,7 @@
 #   make bench    measures, with the Java broker beside it where Java and Maven are present
 #   make lint     style, types, structure
 #   make sim      simulated histories: make sim SEED=17, or SEEDS=1..500 SCENARIO=ordered
-#   make fuzz     ten minutes of hostile bytes (SECONDS=600)
+#   make fuzz     ten minutes of hostile bytes (SECONDS=600; EACH=300: as long for each target)
 #   make soak     five minutes of kills against real processes, with a report (MINUTES=5)
 #   make soak-cluster  a hundred faults of a group of brokers with etcd (FAULTS=100)
 #   make clean    removes what these made
@@ -104,7 +104,7 @@ soak-cluster: $(VENV)/dev.stamp
 
 fuzz: $(VENV)/dev.stamp
 	@$(PIP) install -e '.[fuzz]'
-	@$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),600) $(ARGS)
+	@$(BIN)/python -m tests.fuzz $(if $(EACH),--each $(EACH),--seconds $(or $(SECONDS),600)) $(ARGS)
 
 clean:
 	rm -rf .venv .venv-3.* sprocket-data build dist .mypy_cache .ruff_cache .pytest_cache tests/compat/java/target tests/compat/clients5/java/target .bench

@@ -36,7 +36,7 @@ pytestmark = [
     ),
 ]
 
-#: Commands that only show something, and those that no server sees, or that need a group.
+#: Commands that only show something, and those that no server sees, or that need other brokers.
 READS = {
     "cluster status", "cluster members",
     "topic list", "topic show", "topic route", "topic status", "topic volume", "group list",
@@ -44,10 +44,12 @@ READS = {
     "message waiting", "message find", "message show", "deadletters list", "filter check",
     "user list", "user show", "acl list", "acl show", "acl test",
     "audit show", "filter list", "config show", "config reference", "config check", "config get",
+    "statictopic show",
+    "config quotas",
 }  # fmt: skip
 ELSEWHERE = {
     "standalone", "nameserver", "broker", "proxy", "store verify", "store dump", "store repair",
-    "cluster elect",
+    "cluster elect", "statictopic move", "statictopic finish",
     *(each for each in commands(typer.main.get_command(app)) if each.startswith("pipeline ")),
 }  # fmt: skip
 
@@ -131,6 +133,10 @@ CHANGES = {
         Change("acl revoke ann Group:* --yes", ("acl ann Custom Group:*",)),
     ],
     "acl import": [Change("acl import {accounts} --yes", ("user importer", "acl importer"))],
+    "statictopic create": [
+        Change("statictopic create fixed --broker broker-a --queues 4",
+            ("topic fixed", "messages fixed")),
+    ],
     "config set": [Change("config set fileReservedTime=71", ("setting fileReservedTime",))],
 }  # fmt: skip
 

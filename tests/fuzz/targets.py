@@ -46,6 +46,7 @@ from sprocket.store.store import Store
 from sprocket.store.views.tag_codes import TAGS_ONLY
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import MemoryDisk
+from tests.fuzz.doors import DOOR_SEEDS, DOORS
 from tests.proxy.http2 import kit
 from tests.proxy.http2.kit import HELLO, Recorder, block, headers_frame, request_headers
 
@@ -294,6 +295,7 @@ TARGETS: dict[str, Target] = {
         grpc_connections,
         grpc_headers,
         grpc_messages,
+        *DOORS,
     )
 }
 
@@ -356,4 +358,5 @@ _SEEDS: dict[str, Callable[[], list[bytes]]] = {
     "grpc_headers": lambda: [block(request_headers(grpc_timeout="3S")), b"\x82\n\xbe\n\x3f\x00"],
     "grpc_messages": lambda: [kit.message(b"x"), kit.message(gzip.compress(b"y"), 1)],
     "stores": lambda: [bytes([n, 0, n % 128]) + b"\xff" * 4 for n in range(256)],
+    **DOOR_SEEDS,
 }

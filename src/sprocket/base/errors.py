@@ -252,6 +252,14 @@ class QueryNotFound(ReplyError):
     code = 22
 
 
+class NotLeaderForQueue(ReplyError):
+    """Code 501: another broker leads this logical queue of a static topic."""
+
+    code = 501
+    retriable = True
+    refresh_route = True
+
+
 class SubscriptionInvalid(ReplyError):
     """Code 23: the filter expression cannot be parsed."""
 

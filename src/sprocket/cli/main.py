@@ -28,6 +28,7 @@ from sprocket.cli import (
     proxy,
     send,
     serve,
+    static_topics,
     store,
     topics,
     users,
@@ -67,6 +68,7 @@ command(app, "proxy", *proxy.EXAMPLES)(proxy.proxy)
 command(app, "send", *send.EXAMPLES)(send.send)
 command(app, "consume", *consume.EXAMPLES)(consume.consume)
 _add(topics.app, "topic", "sprocket topic create orders", "sprocket topic status orders")
+_add(static_topics.app, "statictopic", "sprocket statictopic create orders --queues 8")
 _add(members.app, "group", "sprocket group list --status", "sprocket group lag billing")
 _add(messages.app, "message", "sprocket message find orders o-1", "sprocket message waiting")
 _add(deadletters.app, "deadletters", "sprocket deadletters list billing")

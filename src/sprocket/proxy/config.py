@@ -180,13 +180,22 @@ class ProxyConfig:
         "How old routes, and settings of topics and groups, get before they are asked for anew.",
         minimum=100,
     )
+    lite_topic_max: int = setting(
+        64,
+        "The most characters of a lite topic's name; brokers accept no more than 64.",
+        rocketmq="maxLiteTopicSize",
+        minimum=1,
+        maximum=64,
+    )
     clients_max: int = setting(20_000, "Clients with settings at most.", minimum=1)
     settings_bytes_max: int = setting(
         64 << 20, "Bytes of the settings of all clients at most.", minimum=1 << 16
     )
     receives_max: int = setting(20_000, "Receives that wait at most.", minimum=1)
     renewals_max: int = setting(
-        200_000, "Messages that are kept invisible at most, of all clients.", minimum=1
+        200_000,
+        "Messages that are kept invisible at most, of all clients; a tenth of them of one client.",
+        minimum=1,
     )
     request_bytes_max: int = setting(
         16 << 20,

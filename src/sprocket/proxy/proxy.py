@@ -39,6 +39,7 @@ from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.methods.acks import AckMethods
 from sprocket.proxy.methods.answering import Answer, unary
 from sprocket.proxy.methods.call_guard import CallGuard
+from sprocket.proxy.methods.lites import LiteMethods
 from sprocket.proxy.methods.receives import ReceiveMethods
 from sprocket.proxy.methods.routes import RouteMethods
 from sprocket.proxy.methods.sends import SendMethods
@@ -174,13 +175,14 @@ class Proxy:
             receive=self._asked_inside,
             on_gone=self._gone,
         )
+        self._lites = LiteMethods(brokers, clients, config)
         self._presence = Presence(brokers, clients, self._own_id, inner=inner)
 
         async def change(group: str, topic: str, handle: str, milliseconds: int) -> str:
             changed = await receipts.hide(group, topic, ReceiptHandle.parse(handle), milliseconds)
             return changed.encode()
 
-        self._renewals = Renewals(config, clock, change=change, group_of=brokers.group)
+        self._renewals = Renewals(config, change=change, group_of=brokers.group)
         self._receives = ReceiveMethods(
             brokers, clients, receipts, self._renewals, config, clock=clock, guard=self._guard
         )
@@ -238,6 +240,7 @@ class Proxy:
             "AckMessage": acks.ack,
             "ChangeInvisibleDuration": acks.change,
             "ForwardMessageToDeadLetterQueue": acks.forward,
+            "SyncLiteSubscription": self._lites.sync,
         }
         methods: dict[str, Method] = {
             f"{SERVICE}{name}": unary(
@@ -262,6 +265,7 @@ class Proxy:
 
     def _gone(self, client: ServedClient) -> None:
         self._renewals.give_back(client.client_id)
+        self._lites.forget(client)
         self._presence.withdraw(client)
 
     async def __aexit__(
@@ -283,6 +287,7 @@ class Proxy:
             await self._presence.close()
             if self._guard is not None:
                 await self._guard.close()
+            await self._lites.close(_GIVE_BACK_SECONDS)
             await self._brokers.close()
 
     async def serve(self) -> None:

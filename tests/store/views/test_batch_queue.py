@@ -12,7 +12,7 @@ import pytest
 from sprocket.store.reading.by_time import Boundary
 from sprocket.store.reading.queue_reader import ReadFilter, ReadStatus
 from sprocket.store.store import Store
-from sprocket.store.views.batch_unit import units_in
+from sprocket.store.views.batch_unit import UNIT, BatchUnit, units_in
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
 from tests.store.batches import CONFIG, TOPIC, disk_with_topic, everything, numbered, put
@@ -227,3 +227,35 @@ def test_random_appends_kills_and_reads_agree_with_a_list() -> None:
 
     for seed in range(15):
         asyncio.run(story(seed))
+
+
+@pytest.mark.parametrize("number", [0, 3, 5])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"first_offset": 1 << 50}, {"first_offset": 0}, {"messages": 32_767}, {"messages": -1},
+        {"first_offset": -5}, {"log_offset": -1}, {"record_bytes": 0}, {"first_offset": 5},
+    ],
+)  # fmt: skip
+def test_a_damaged_unit_stops_neither_a_start_nor_its_readers(
+    changes: dict[str, int], number: int
+) -> None:
+    async def story() -> None:
+        disk = disk_with_topic()
+        await (await filled(disk)).close()
+        path, at = f"{FOLDER}/{number // 4 * 4 * 46:020d}", number % 4 * 46
+        content = bytearray(disk.read(path) or b"")
+        unit = BatchUnit._make(UNIT.unpack_from(content, at))._replace(**changes)
+        UNIT.pack_into(content, at, *unit)
+        disk.replace(path, bytes(content), backup=False)
+        store = await opened(disk, config=CONFIG)
+        offset, read = int(store.min_offset(TOPIC, 0)), []
+        while offset < store.max_offset(TOPIC, 0):
+            found = store.read(TOPIC, 0, offset, count_max=3, bytes_max=600)
+            assert found.next_offset > offset
+            read += [bytes(part) for part in found.parts]
+            offset = int(found.next_offset)
+        assert read
+        await store.close()
+
+    asyncio.run(story())

@@ -10,7 +10,7 @@ AdminBrokerProcessor.resumeCheckHalfMessage of RocketMQ 5.x.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from sprocket.auth.needs import PUB, UPDATE
 from sprocket.base.errors import (
@@ -27,6 +27,7 @@ from sprocket.broker.members.callbacks import peer_of
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.ingress import Ingress
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.clients import ClientInfo, ClientTable
 from sprocket.broker.tables.rights import Rights
 from sprocket.broker.tables.topics import Topics
@@ -48,7 +49,7 @@ from sprocket.protocol.requests.transaction import (
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
 from sprocket.store.writing.appender import Appended
-from sprocket.transaction.check import choose
+from sprocket.transaction.check import CheckRules, choose
 from sprocket.transaction.check_loop import CheckLoop
 from sprocket.transaction.half import Half
 from sprocket.transaction.ledger import EndState, Ledger
@@ -57,6 +58,20 @@ from sprocket.transaction.settle import Settlement, StoredHalf
 logger = logging.getLogger(__name__)
 
 Answer = Reply | Awaitable[Reply] | None
+
+
+def check_rules(settings: BrokerSettings) -> Callable[[], CheckRules]:
+    """When producers are asked how a transaction ended, by the settings in force."""
+
+    def rules() -> CheckRules:
+        config = settings.config
+        return CheckRules(
+            config.transaction_timeout_ms,
+            config.transaction_check_ms,
+            config.transaction_checks_max,
+        )
+
+    return rules
 
 
 class LiveProducers:

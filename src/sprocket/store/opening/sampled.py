@@ -10,7 +10,13 @@ from collections.abc import Iterator
 from sprocket.base.errors import OffsetOutOfRange
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.opening.parts import StoreParts
-from sprocket.store.views.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ConsumeQueue
+from sprocket.store.views.consume_queue import (
+    BLANK_SIZE,
+    DAMAGED_CODE,
+    ENTRY,
+    ENTRY_BYTES,
+    ConsumeQueue,
+)
 from sprocket.store.views.replay import whole_record
 
 #: At most so many queues are checked: evenly chosen ones, if there are more.
@@ -36,9 +42,12 @@ def _queue_fault(queue: ConsumeQueue, log: CommitLog) -> str | None:
         return None
     for offset in _offsets(queue):
         try:
-            start, size, code = ENTRY.unpack(queue.entries(offset, 1))
+            found = queue.entries(offset, 1)
         except OffsetOutOfRange:
             return f"lacks the file with entry {offset}"
+        if len(found) != ENTRY_BYTES:  # units of a batch queue that overlap, or have a gap
+            return f"has not one entry for offset {offset}"
+        start, size, code = ENTRY.unpack(found)
         if size == BLANK_SIZE or code == DAMAGED_CODE or start < log.start:
             continue
         record = whole_record(log, start, checks_body=False)

@@ -189,7 +189,12 @@ def _read_batches(
         for unit in queue.units(offset):
             start, size, code = unit.log_offset, unit.record_bytes, unit.tag_code
             is_over = count + unit.messages > count_max or total + size > bytes_max
-            if unit.end > end or scanned >= SCANNED_RECORDS_MAX or (count and is_over):
+            if not next_offset < unit.end <= end:  # it is not for readers yet, or damaged
+                if scanned:
+                    break
+                gone = queue.next_unit_offset(offset, end)
+                return _nothing(ReadStatus.MESSAGE_WAS_REMOVING, gone, low, end)
+            if scanned >= SCANNED_RECORDS_MAX or (count and is_over):
                 break
             scanned += 1
             next_offset = unit.end
@@ -214,7 +219,7 @@ def _read_batches(
             )
     except OffsetOutOfRange:  # a file is missing: what it held is skipped
         if not scanned:
-            gone = queue.next_file_offset(offset)
+            gone = min(queue.next_file_offset(offset), end)
             return _nothing(ReadStatus.OFFSET_FOUND_NULL, gone, low, end)
         has_removed = True
     removed, none = ReadStatus.MESSAGE_WAS_REMOVING, ReadStatus.NO_MATCHED_MESSAGE

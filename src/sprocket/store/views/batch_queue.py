@@ -252,6 +252,17 @@ class BatchQueue(ConsumeQueue):
                 return unit.first_offset
         return self.max_offset
 
+    def next_unit_offset(self, offset: int, end: int) -> int:
+        """The first offset of the next unit behind one that is damaged; `end` if there is none.
+
+        Raises:
+            OffsetOutOfRange: a file is missing.
+        """
+        for unit in self.units(offset):
+            if unit.first_offset > offset and unit.end <= end:
+                return unit.first_offset
+        return end
+
     def first_offset_where(self, holds: Callable[[int, int], bool]) -> int:
         """The first offset of the first record for which `holds` is true; `max_offset` if none.
 
