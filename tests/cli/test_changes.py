@@ -116,6 +116,10 @@ CHANGES = {
     "filter remove": [
         Change("filter remove cheap --group billing --topic orders --yes", ("filter cheap",)),
     ],
+    "statictopic create": [
+        Change("statictopic create fixed --broker broker-a --queues 4",
+            ("topic fixed", "messages fixed")),
+    ],
     "user create": [Change("user create eve --password-file {password}", ("user eve",))],
     "user update": [
         Change("user update ann --disabled", ("user ann status",)),
@@ -133,10 +137,6 @@ CHANGES = {
         Change("acl revoke ann Group:* --yes", ("acl ann Custom Group:*",)),
     ],
     "acl import": [Change("acl import {accounts} --yes", ("user importer", "acl importer"))],
-    "statictopic create": [
-        Change("statictopic create fixed --broker broker-a --queues 4",
-            ("topic fixed", "messages fixed")),
-    ],
     "config set": [Change("config set fileReservedTime=71", ("setting fileReservedTime",))],
 }  # fmt: skip
 

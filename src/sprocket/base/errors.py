@@ -233,9 +233,14 @@ class VersionNotSupported(ReplyError):
 
 
 class NoPermission(ReplyError):
-    """Code 16: the topic, group or broker forbids it."""
+    """Code 16: the topic, group or broker forbids it.
+
+    Attributes:
+        user: who asked, if the signature was found right; for the server's audit log.
+    """
 
     code = 16
+    user = ""
 
 
 class TopicNotFound(ReplyError):

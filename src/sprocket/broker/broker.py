@@ -33,7 +33,8 @@ from sprocket.broker.group_broker import GroupBroker
 from sprocket.broker.members.seat import Seat
 from sprocket.broker.members.vip_listener import VipListener
 from sprocket.broker.open_broker import OpenBroker
-from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.parts import BrokerParts
+from sprocket.broker.place import Location, Ports
 from sprocket.broker.replica_config import SLAVE
 from sprocket.broker.settings import BrokerSettings
 from sprocket.election.controller_elector import ControllerTimes

@@ -132,7 +132,7 @@ class Dispatch:
             try:
                 commands = self._passing(commands, peer, self._check)
             except Exception as error:  # as below
-                stopped = self._stopped(first, peer, self._refusal(first, peer, error))
+                stopped = self._stopped(first, peer, error)
                 commands, answer = commands[:1], lambda asked, peer: [stopped]
         quotas = self._quotas
         if quotas is None or not quotas.settings.config.quotas:
@@ -214,10 +214,11 @@ class Dispatch:
                     raise
         return commands[:count]
 
-    def _stopped(self, command: Command, peer: Peer, reply: Reply) -> Reply:
+    def _stopped(self, command: Command, peer: Peer, error: Exception) -> Reply:
         """The refusal of a request that may not pass, which is recorded as if it had."""
+        reply = self._refusal(command, peer, error)
         if self._trail is not None and self._trail.is_recorded(command.code):
-            self._trail.followed(command, peer, reply)
+            self._trail.refused(command, peer, reply, user=getattr(error, "user", ""))
         return reply
 
     def _recorded(self, endpoint: Endpoint, trail: AuditTrail) -> Endpoint:

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import NamedTuple
+from collections.abc import Callable
 
-from sprocket.base.ports import Clock, Disk, Entropy
+from sprocket.base.ports import Clock, Entropy
 from sprocket.broker.dispatch import Quotas
+from sprocket.broker.escape_parts import escape
 from sprocket.broker.lite.parts import LiteParts
 from sprocket.broker.members.acting import ActingMaster
 from sprocket.broker.members.copied_tables import CopiedTables
@@ -20,6 +21,7 @@ from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication
 from sprocket.broker.members.state_copy import StateCopy
 from sprocket.broker.operate.figures import BrokerFigures
+from sprocket.broker.place import Location, Ports
 from sprocket.broker.pop.parts import PopParts
 from sprocket.broker.reading.pull import PullRequests
 from sprocket.broker.reading.read_place import ReadPlaces
@@ -39,6 +41,7 @@ from sprocket.broker.tables.access import ReadAccess
 from sprocket.broker.tables.changes import ACCOUNTS, FILTERS, GROUPS, MODES, TOPICS
 from sprocket.broker.tables.files import StateFiles
 from sprocket.broker.tables.rights import Rights
+from sprocket.broker.tables.state import StateFile
 from sprocket.broker.tables.tables import Tables
 from sprocket.delay.levels.deliver import LevelDelivery
 from sprocket.delay.levels.levels import DelayLevels
@@ -57,30 +60,6 @@ from sprocket.transaction.check_loop import CheckLoop
 from sprocket.transaction.settle import Settlement
 
 _PROCESSES = 1 << 16
-
-
-class Ports(NamedTuple):
-    """The ports through which a broker reaches the machine, and how much memory that has."""
-
-    disk: Disk
-    clock: Clock
-    entropy: Entropy
-    memory_bytes: int
-
-
-class Location(NamedTuple):
-    """Where a broker keeps its files and where it is reached.
-
-    Attributes:
-        root: its folder.
-        address, ha_address: `host:port` for clients and for slaves.
-        packed: the address in the binary form of records.
-    """
-
-    root: str
-    address: str
-    ha_address: str
-    packed: bytes
 
 
 class BrokerParts:
@@ -133,6 +112,11 @@ class BrokerParts:
         self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
         self.delivery = self._delivery(store, levels, clock=clock)
         self.timed_delivery = self._timed_delivery(store, settings, clock=clock)
+        self.escape = escape(
+            store, pool, settings, world, tables=tables, levels=levels, delivery=self.delivery,
+            timers=self.timers, rules=self.check_loop.rules, acting=self.acting,
+            replication=replication,
+        )  # fmt: skip
         self.membership = self._membership(settings, clock)
         self.proxied = ProxiedClientRequests(self.membership, clock)
         self.pulls = self._pulls(store, settings, world.memory_bytes)
@@ -216,11 +200,11 @@ class BrokerParts:
             clock,
             levels=levels,
             on_topic=self._topic_changed,
-            on_group=self._group_changed,
+            on_group=self._noted(GROUPS, lambda files: files.groups),
             on_filters=self._filters_changed,
-            on_mode=self._mode_changed,
+            on_mode=self._noted(MODES, lambda files: files.request_modes),
             on_mapping=self._mapping_changed,
-            on_account=self._account_changed,
+            on_account=self._noted(ACCOUNTS, lambda files: files.accounts),
             journal=self.followers.journal,
         )
 
@@ -247,12 +231,16 @@ class BrokerParts:
             shape=shapes(lambda: settings.store),
             clock=world.clock,
             counts=self.tables.timer_counts,
+            elsewhere=self.tables.escaped.log_offsets,
         )
 
     def _delivery(self, store: Store, levels: DelayLevels, *, clock: Clock) -> LevelDelivery:
         """Delivery of messages with a delay level."""
         accept, progress = self.ingress.accept_due, self.tables.progress
-        return LevelDelivery(store, accept, levels=levels, progress=progress, clock=clock)
+        return LevelDelivery(
+            store, accept, levels=levels, progress=progress, clock=clock,
+            elsewhere=self.tables.escaped.log_offsets,
+        )  # fmt: skip
 
     def _timed_delivery(
         self, store: Store, settings: BrokerSettings, *, clock: Clock
@@ -366,22 +354,19 @@ class BrokerParts:
         self.registration.changed(name)
         self.followers.journal.record(TOPICS, name)
 
-    def _group_changed(self, name: str) -> None:
-        self.files.groups.changed()
-        self.followers.journal.record(GROUPS, name)
+    def _noted(self, kind: str, file: Callable[[StateFiles], StateFile]) -> Callable[[str], None]:
+        """What a change of a table does: its file is saved, and slaves get what has changed."""
 
-    def _mode_changed(self, topic: str) -> None:
-        self.files.request_modes.changed()
-        self.followers.journal.record(MODES, topic)
+        def changed(name: str) -> None:
+            file(self.files).changed()
+            self.followers.journal.record(kind, name)
+
+        return changed
 
     def _mapping_changed(self, topic: str) -> None:
         self.files.mappings.changed()
         self.registration.changed(topic)
         self.followers.journal.record(TOPICS, topic)
-
-    def _account_changed(self, user: str) -> None:
-        self.files.accounts.changed()
-        self.followers.journal.record(ACCOUNTS, user)
 
     def _filters_changed(self, key: Key) -> None:
         self.files.filters.changed()

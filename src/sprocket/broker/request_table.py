@@ -23,7 +23,8 @@ from sprocket.broker.operate.settings import SettingRequests
 from sprocket.broker.operate.state_changes import StateRequests
 from sprocket.broker.operate.topics import TopicRequests
 from sprocket.broker.operate.volumes import VolumeRequests
-from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.parts import BrokerParts
+from sprocket.broker.place import Location, Ports
 from sprocket.broker.pop.modes import RequestModeRequests
 from sprocket.broker.reading.positions import OffsetRequests
 from sprocket.broker.reading.query import QueryRequests
@@ -237,12 +238,9 @@ class RequestTable:
             before_delete=parts.lite.forget_parent,
         )  # fmt: skip
         connections = ConnectionRequests(
-            tables.clients,
-            self._store,
-            topics=tables.topics,
-            groups=tables.groups,
+            tables.clients, self._store, topics=tables.topics, groups=tables.groups,
             broker_name=self._settings.config.name,
-        )
+        )  # fmt: skip
         named = once_saved(
             {**topics.endpoints(), **groups.endpoints()},
             parts.files.topics,
@@ -268,6 +266,7 @@ class RequestTable:
                 self._store, parts.replication, settings=self._settings, seat=self._seat
             ).endpoints(),
             **parts.acting.endpoints(),
+            **parts.escape.endpoints(),
             **EntryRequests(self._store, tables.clients).endpoints(),
             **SettingRequests(
                 self._settings,

@@ -285,9 +285,9 @@ class Proxy:
             await self._receives.close(_GIVE_BACK_SECONDS)
             await self._renewals.close(_GIVE_BACK_SECONDS)
             await self._presence.close()
+            await self._lites.close(_GIVE_BACK_SECONDS)
             if self._guard is not None:
                 await self._guard.close()
-            await self._lites.close(_GIVE_BACK_SECONDS)
             await self._brokers.close()
 
     async def serve(self) -> None:

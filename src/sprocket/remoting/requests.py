@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from sprocket.base.cancelling import cancel_begun
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting.endpoints import BatchEndpoint, Response, error_reply, frame_of
 from sprocket.remoting.turns import TURN_SECONDS, Turns
@@ -146,7 +147,7 @@ class PeerRequests:
         """Drops all requests, those in progress too."""
         self._put_off = ()
         for task in tuple(self.tasks):
-            task.cancel()
+            cancel_begun(task)
 
     # The endpoint answers one request, or those of a run, and the clock is read after each call:
     # one request may take as long as many others. Unread replies are bounded between calls as well,

@@ -22,6 +22,7 @@ from sprocket.base.errors import (
     SystemFailure,
     UsageError,
 )
+from sprocket.base.rare_log import RareLog
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.members.callbacks import peer_of
 from sprocket.broker.sending.acknowledgement import Acknowledgement
@@ -51,9 +52,9 @@ from sprocket.store.store import Store
 from sprocket.store.writing.appender import Appended
 from sprocket.transaction.check import CheckRules, choose
 from sprocket.transaction.check_loop import CheckLoop
-from sprocket.transaction.half import Half
+from sprocket.transaction.half import Half, StoredHalf
 from sprocket.transaction.ledger import EndState, Ledger
-from sprocket.transaction.settle import Settlement, StoredHalf
+from sprocket.transaction.settle import Settlement
 
 logger = logging.getLogger(__name__)
 
@@ -182,6 +183,7 @@ class TransactionRequests:
         self._rights = rights
         self._acknowledgement = acknowledgement
         self._settlement = settlement
+        self._warnings = RareLog(logger)
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
@@ -209,7 +211,7 @@ class TransactionRequests:
             self._rights.require(command, peer, topic, PUB, named=header.topic)
             return self._ended(header, found, is_oneway=command.is_oneway)
         except (SystemFailure, NoPermission) as error:
-            logger.warning(
+            self._warnings.warning(
                 "group %s at %s wants to %s the transaction at %d, which is refused: %s",
                 header.producer_group,
                 peer.address,

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Coroutine
 from typing import NamedTuple
 
+from sprocket.base.cancelling import cancel_begun
 from sprocket.base.errors import SprocketError
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.client import Heartbeat
@@ -132,5 +133,5 @@ class Presence:
         """Takes the clients' leave of the brokers."""
         await self._tell({})
         for task in tuple(self._tasks):
-            task.cancel()
+            cancel_begun(task)
         await asyncio.gather(*self._tasks, return_exceptions=True)
