@@ -91,7 +91,9 @@ class EscapeSender:
         self._pool = pool
         self._settings = settings
         self._faults = Faults()
-        self._chooser = QueueChooser(entropy.below(1 << 16), self._faults)
+        self._entropy = entropy
+        #: Made with the first message: most brokers never stand for another.
+        self._chooser: QueueChooser | None = None
         #: By topic: until when its route counts, by the loop's time, and its queues elsewhere.
         self._routes: dict[str, tuple[float, list[tuple[QueueId, str]]]] = {}
         self._troubles = Troubles(lambda: asyncio.get_running_loop().time(), logger)
@@ -104,6 +106,8 @@ class EscapeSender:
             self._troubles.failed(topic, f"no other master has topic {topic}: what is due waits")
             return False
         addresses = dict(places)
+        if self._chooser is None:
+            self._chooser = QueueChooser(self._entropy.below(1 << 16), self._faults)
         queue = self._chooser.next(list(addresses), time)
         try:
             reply = await self._pool.call(
