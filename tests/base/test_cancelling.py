@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from sprocket.base.cancelling import cancel_begun
+from sprocket.base.cancelling import cancel_begun, end_all
 from tests.support import run
 
 
@@ -46,5 +46,25 @@ def test_a_task_that_is_over_stays_as_it_is() -> None:
         cancel_begun(task)
         await asyncio.sleep(0)
         assert task.result() == "done"
+
+    run(main())
+
+
+def test_all_tasks_have_ended_and_are_forgotten() -> None:
+    async def main() -> None:
+        ended: list[int] = []
+
+        async def work(number: int) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0)
+                ended.append(number)
+
+        tasks = [asyncio.ensure_future(work(number)) for number in range(3)]
+        await asyncio.sleep(0)
+        await end_all(tasks)
+        assert sorted(ended) == [0, 1, 2]
+        assert not tasks
 
     run(main())

@@ -9,6 +9,7 @@ import pytest
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.client import Heartbeat
+from sprocket.protocol.requests.lite import PopLite
 from sprocket.protocol.requests.pop import PopMessage
 from sprocket.protocol.requests.pull import SUSPEND, PullMessage
 from sprocket.protocol.requests.send import SendMessageV2
@@ -43,6 +44,15 @@ def pop(poll_ms: int) -> Command:
     )  # fmt: skip
 
 
+def pop_lite(poll_ms: int) -> Command:
+    return Command.request(
+        PopLite(
+            client_id="c", consumer_group="g", topic="t", max_msg_num=1, invisible_time=1,
+            poll_time=poll_ms, born_time=0,
+        )
+    )  # fmt: skip
+
+
 def test_no_request_is_of_two_classes() -> None:
     for one, other in combinations((set(SENDS), set(READS), VITAL, FREE), 2):
         assert not one & other
@@ -58,7 +68,7 @@ def test_declared_headers_are_those_of_their_codes() -> None:
 def test_sends_are_about_a_topic_and_reads_about_a_group_too() -> None:
     send = SendMessageV2(producer_group="p", topic="t", queue_id=0)
     assert subject(Command.request(send)) == Subject("t", "")
-    assert subject(pull(0)) == subject(pop(0)) == Subject("t", "g")
+    assert subject(pull(0)) == subject(pop(0)) == subject(pop_lite(0)) == Subject("t", "g")
     assert subject(Command.request(Heartbeat())) == NOTHING
 
 
@@ -71,7 +81,7 @@ def test_a_request_that_cannot_be_read_is_about_nothing() -> None:
 @pytest.mark.parametrize(
     ("command", "expected"),
     [(pull(15_000), 15_000), (pull(15_000, 0), 1_000), (pull(10**9), 30_000), (pop(0), 1_000),
-     (pop(9_000), 9_000)],
+     (pop(9_000), 9_000), (pop_lite(9_000), 9_000)],
 )  # fmt: skip
 def test_a_read_is_as_patient_as_it_says(command: Command, expected: int) -> None:
     assert patience_ms(command) == expected

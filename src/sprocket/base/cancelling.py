@@ -1,4 +1,4 @@
-"""Cancelling tasks that await a coroutine which was made before them.
+"""Cancelling tasks: many, or those that await a coroutine which was made before them.
 
 A task that is cancelled before its first step never runs. A coroutine that it was to await is then
 dropped: what it had to undo is not undone, and Python warns that it "was never awaited". Closing it
@@ -18,3 +18,11 @@ def cancel_begun(task: asyncio.Future[Any]) -> None:
     them have begun.
     """
     task.get_loop().call_soon(task.cancel)
+
+
+async def end_all(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancels tasks, and forgets them once they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    tasks.clear()

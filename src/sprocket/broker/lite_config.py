@@ -21,7 +21,8 @@ class LiteConfig(PopConfig):
     )
     lite_subscriptions_max: int = setting(
         100_000,
-        "Lite topics that all clients together may subscribe, each client counted by itself.",
+        "Lite topics that all clients together may subscribe, each client counted by itself; and "
+        "how many clients may do so.",
         rocketmq="maxLiteSubscriptionCount",
         minimum=1,
     )

@@ -305,9 +305,9 @@ class OpenBroker:
             logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
         parts.tables.mappings.keep(parts.tables.topics.by_name)
         is_plain = self._settings.config.acting_master and self._seat is None
-        if is_plain and not is_slave:
-            await self._take_over()
         if not is_slave:
+            if is_plain:
+                await self._take_over()
             self._prepare_delivery()
             await self._start_timers()
         await parts.escape.forget_passed()
@@ -330,14 +330,12 @@ class OpenBroker:
         await parts.registration.first()
         self._running.run("registration", parts.registration.run)
 
-    # Before anything is delivered: what slaves have delivered is not delivered again.
     async def _take_over(self) -> None:
-        """Takes over what slaves did in this master's place."""
-        parts = self.parts
-        await parts.acting.take_over(parts.tables.offsets)
-        await parts.escape.take_over()
-        if parts.tables.escaped.is_changed:
-            await parts.files.escaped_rounds.save_at_once()
+        """Takes over what slaves did in this master's place, before it delivers anything."""
+        await self.parts.acting.take_over(self.parts.tables.offsets)
+        await self.parts.escape.take_over()
+        if self.parts.tables.escaped.is_changed:
+            await self.parts.files.escaped_rounds.save_at_once()
 
     def _prepare_delivery(self) -> None:
         """Prepares what writes messages of its own: a slave gets those from its master."""

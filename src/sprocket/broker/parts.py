@@ -122,7 +122,9 @@ class BrokerParts:
         self.pulls = self._pulls(store, settings, world.memory_bytes)
         self.quotas = self._quotas(settings)
         self.state = self._state(store, clock=clock)
-        self.timer_following = self._timer_following(settings)
+        self.timer_following: TimerFollowing | None = None
+        if (timers := self.timers) is not None:
+            self.timer_following = TimerFollowing(timers, save_ms=settings.config.delay_save_ms)
         self.state_copy = self._state_copy(store, pool, number)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
@@ -278,12 +280,6 @@ class BrokerParts:
             leases=self.tables.lock_table,
             on_timers=self._timers_are_at,
         )
-
-    def _timer_following(self, settings: BrokerSettings) -> TimerFollowing | None:
-        """What keeps the timers of a slave as its master's; None if timers are off."""
-        if self.timers is None:
-            return None
-        return TimerFollowing(self.timers, save_ms=settings.config.delay_save_ms)
 
     def _timers_are_at(self, state: TimerState) -> None:
         if self.timer_following is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from sprocket.base.cancelling import end_all
 from sprocket.broker.tables.files import Work
 
 logger = logging.getLogger(__name__)
@@ -35,7 +36,4 @@ class RunningWork:
 
     async def end(self) -> None:
         """Cancels all, and forgets them once they have ended."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
+        await end_all(self._tasks)

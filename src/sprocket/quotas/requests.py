@@ -10,6 +10,7 @@ from sprocket.base.errors import SprocketError
 from sprocket.protocol.codes import OwnRequestCode
 from sprocket.protocol.codes import RequestCode as Code
 from sprocket.protocol.command import Command
+from sprocket.protocol.requests.lite import PopLite
 from sprocket.protocol.requests.pop import Notification, PeekMessage, PopMessage
 from sprocket.protocol.requests.pull import SUSPEND, LitePullMessage, PullMessage
 from sprocket.protocol.requests.send import SendBatch, SendMessage, SendMessageV2
@@ -21,10 +22,11 @@ SENDS: dict[int, type[SendMessage | SendMessageV2]] = {
     Code.SEND_BATCH_MESSAGE: SendBatch,
 }
 #: Requests that take messages out; above a limit they wait.
-READS: dict[int, type[PullMessage | PopMessage | PeekMessage | Notification]] = {
+READS: dict[int, type[PullMessage | PopMessage | PopLite | PeekMessage | Notification]] = {
     Code.PULL_MESSAGE: PullMessage,
     Code.LITE_PULL_MESSAGE: LitePullMessage,
     Code.POP_MESSAGE: PopMessage,
+    Code.POP_LITE_MESSAGE: PopLite,
     Code.PEEK_MESSAGE: PeekMessage,
     Code.NOTIFICATION: Notification,
 }
@@ -35,8 +37,8 @@ VITAL = frozenset(
         Code.HEART_BEAT, Code.UNREGISTER_CLIENT, Code.GET_CONSUMER_LIST_BY_GROUP,
         Code.UPDATE_CONSUMER_OFFSET, Code.QUERY_CONSUMER_OFFSET, Code.CONSUMER_SEND_MSG_BACK,
         Code.END_TRANSACTION, Code.LOCK_BATCH_MQ, Code.UNLOCK_BATCH_MQ, Code.ACK_MESSAGE,
-        Code.BATCH_ACK_MESSAGE, Code.CHANGE_MESSAGE_INVISIBLETIME, Code.GET_ALL_TOPIC_CONFIG,
-        Code.GET_ALL_CONSUMER_OFFSET, Code.GET_ALL_DELAY_OFFSET,
+        Code.BATCH_ACK_MESSAGE, Code.CHANGE_MESSAGE_INVISIBLETIME, Code.LITE_SUBSCRIPTION_CTL,
+        Code.GET_ALL_TOPIC_CONFIG, Code.GET_ALL_CONSUMER_OFFSET, Code.GET_ALL_DELAY_OFFSET,
         Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, Code.GET_ALL_MESSAGE_REQUEST_MODE,
         Code.GET_TIMER_CHECK_POINT, Code.GET_TIMER_METRICS, Code.EXCHANGE_BROKER_HA_INFO,
         Code.BROKER_HEARTBEAT, Code.REGISTER_BROKER, Code.UNREGISTER_BROKER,

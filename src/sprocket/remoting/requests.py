@@ -190,7 +190,13 @@ class PeerRequests:
 
     async def _finish(self, command: Command, awaitable: Awaitable[Response]) -> None:
         try:
+            while not self._turns.may_begin(self):  # noqa: ASYNC110  (others have their turns)
+                await asyncio.sleep(0)
             answered = await awaitable
+        except asyncio.CancelledError:
+            if asyncio.iscoroutine(awaitable):
+                awaitable.close()  # it may not have begun
+            raise
         except Exception as error:  # root of a task
             answered = error_reply(command, error)
         writer = self._writer

@@ -69,6 +69,19 @@ def test_subscriptions_of_all_clients_have_a_limit() -> None:
     play(test, lite_subscriptions_max=3)
 
 
+def test_clients_that_subscribe_nothing_have_a_limit_too() -> None:
+    async def test(asker: Asker) -> None:
+        await begin(asker)
+        for client in ("c", "d", "c"):
+            assert await change(asker, "COMPLETE_ADD", client=client) == SUCCESS
+        assert await change(asker, "COMPLETE_ADD", client="e") == QUOTA
+        assert await change(asker, "PARTIAL_ADD", client="e") == QUOTA
+        assert await change(asker, "COMPLETE_REMOVE", client="c") == SUCCESS
+        assert await change(asker, "COMPLETE_ADD", client="e") == SUCCESS
+
+    play(test, lite_subscriptions_max=2)
+
+
 def test_the_last_client_of_an_exclusive_group_has_a_lite_topic_alone() -> None:
     async def test(asker: Asker) -> None:
         await begin(asker, lite_sub_model="Exclusive", lite_sub_reset_offset_exclusive="true")

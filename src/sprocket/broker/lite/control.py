@@ -171,18 +171,26 @@ class LiteControlRequests:
 
     def _client(self, client_id: str, group: str, parent: str) -> LiteClient:
         before = self._subscriptions.find(client_id)
+        if before is None and len(self._subscriptions) >= self._limit:
+            raise self._too_many()
         client = self._subscriptions.client(client_id, group, parent, self._clock.now_ms())
         if before is not None and before is not client:
             self._ready.forget_client(before)
         return client
 
     def _check_room(self, count: int) -> None:
-        limit = self._settings.config.lite_subscriptions_max
-        if count and self._subscriptions.count + count > limit:
-            raise ReplyError.of(
-                ResponseCode.LITE_SUBSCRIPTION_QUOTA_EXCEEDED,
-                f"lite subscription quota exceeded {limit}",
-            )
+        if count and self._subscriptions.count + count > self._limit:
+            raise self._too_many()
+
+    @property
+    def _limit(self) -> int:
+        return self._settings.config.lite_subscriptions_max
+
+    def _too_many(self) -> ReplyError:
+        return ReplyError.of(
+            ResponseCode.LITE_SUBSCRIPTION_QUOTA_EXCEEDED,
+            f"lite subscription quota exceeded {self._limit}",
+        )
 
     def _added(self, client: LiteClient, names: Sequence[LiteName]) -> None:
         if len(names) > _AT_ONCE:

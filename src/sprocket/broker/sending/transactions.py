@@ -118,7 +118,7 @@ class LiveProducers:
 
 def _is_there(client: ClientInfo) -> bool:
     peer = peer_of(client)
-    return not peer.is_closed and not peer.is_busy
+    return not peer.is_closed and not peer.is_full  # it may well hold a pull or a pop
 
 
 class ParkingIngress:

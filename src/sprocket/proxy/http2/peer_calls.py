@@ -27,6 +27,7 @@ from sprocket.proxy.http2.messages_in import (
 )
 from sprocket.proxy.http2.status import OK_TRAILERS, GrpcError, GrpcStatus, trailers_of
 from sprocket.proxy.http2.stream import Http2Stream
+from sprocket.remoting.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,7 @@ class PeerCalls:
     Args:
         methods: what it may call, by path.
         limits: the limits of its connection.
+        turns: shares the loop between the clients.
         address: gives its `host:port`.
         on_output: is called when there is something to write.
         on_kept: is called with the bytes of its incomplete messages when their number changes.
@@ -50,12 +52,14 @@ class PeerCalls:
         methods: Mapping[str, Method],
         limits: GrpcLimits,
         *,
+        turns: Turns,
         address: Callable[[], str],
         on_output: Callable[[], None],
         on_kept: Callable[[int], None],
     ) -> None:
         self._methods = methods
         self._limits = limits
+        self._turns = turns
         self._on_output = on_output
         self._on_kept = on_kept
         self._loop = asyncio.get_running_loop()
@@ -217,8 +221,12 @@ class PeerCalls:
             work.close()  # the method has not begun, and need not
             return
         try:
+            while not self._turns.may_begin(self):  # noqa: ASYNC110  (others have their turns)
+                await asyncio.sleep(0)
             await work
         except asyncio.CancelledError:
+            if asyncio.iscoroutine(work):
+                work.close()  # it may not have begun
             if not call.is_over:  # it was not the client, nor the deadline
                 self._end(call, GrpcStatus.CANCELLED, "the call was cancelled")
             raise
