@@ -17,8 +17,9 @@ from sprocket.protocol.requests.admin import BrokerState, UpdateBrokerConfig
 from sprocket.protocol.requests.pop import PopMessage
 from sprocket.protocol.requests.send import SendMessageV2
 from sprocket.protocol.signing import Signer
+from sprocket.testing.loop import simulate
 from tests.broker.accounts import allow, make_user, play_closed
-from tests.broker.parts import SUCCESS, Asker, Pulled, another, play, pull_of, settle
+from tests.broker.parts import SUCCESS, Asker, Pulled, another, play, pull_of, serving, settle
 
 BUSY = ResponseCode.SYSTEM_BUSY
 
@@ -199,6 +200,25 @@ def test_a_pull_that_was_delayed_is_held_for_the_rest_of_its_time_only() -> None
     play(test, quotas=("group g requests=1/1",))
 
 
+def test_a_broker_that_stops_does_not_wait_for_pulls_that_wait_for_their_limit() -> None:
+    async def main() -> tuple[float, list[int]]:
+        loop = asyncio.get_running_loop()
+        async with serving(quotas=("group g requests=1/1",)) as asker:
+            await asker.create("t")
+            await asker.send("t")
+            pulls = [asker.code(pull_of("t", hold_ms=20_000)) for _ in range(5)]
+            tasks = [asyncio.create_task(each) for each in pulls]
+            await settle()
+            began = loop.time()
+            await asker.broker.__aexit__(None, None, None)
+            codes = await asyncio.gather(*tasks)
+            return loop.time() - began, codes
+
+    took, codes = simulate(lambda network: main())
+    assert took < 1.0
+    assert codes == [SUCCESS] * 5
+
+
 def test_a_send_wakes_a_pull_although_others_wait_for_their_limit() -> None:
     async def test(asker: Asker) -> None:
         await asker.create("t")
@@ -366,3 +386,15 @@ def test_a_user_has_the_same_limit_over_all_connections_and_cannot_use_up_anothe
                 assert (await figures(root))["quotaRefused.user.connections"] == "1"
 
     play_closed(test, quotas=("user * requests=10 connections=2", "user root requests=none"))
+
+
+def test_who_may_not_send_to_a_topic_does_not_use_up_its_limit() -> None:
+    async def test(nobody: Asker, root: Asker) -> None:
+        await root.create("t")
+        for _ in range(3):
+            assert SUCCESS not in await send_many(nobody, 50)
+        assert await send_many(root, 9) == [SUCCESS] * 9
+        codes = await send_many(nobody, 50)
+        assert codes.count(BUSY) >= 40  # its address has had enough by now
+
+    play_closed(test, quotas=("topic t requests=10", "client 127.0.0.1:* requests=100"))

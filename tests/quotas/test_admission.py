@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprocket.base.errors import SystemBusy
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.send import SendMessageV2
 from sprocket.quotas.admission import Admission
+from sprocket.quotas.refusals import QuotaExceeded
 from sprocket.remoting.endpoints import EventualResponse
 from sprocket.remoting.inner_peer import InnerPeer
 from sprocket.remoting.transport import Peer
@@ -47,9 +47,9 @@ class Server:
         while commands:
             try:
                 count = len(self.admission.answer_first(commands, peer, self.answer))
-            except SystemBusy:
-                self.refused += 1
-                count = 1
+            except QuotaExceeded as error:
+                count = 1 + error.also
+                self.refused += count
             commands = commands[count:]
 
 

@@ -65,3 +65,15 @@ def test_one_that_is_cancelled_holds_nobody_up() -> None:
         return came
 
     assert simulate(lambda network: main()) == ["b", "c"]
+
+
+def test_a_line_that_is_released_is_empty_and_all_come() -> None:
+    async def main() -> list[bool]:
+        line = MeterLine(lambda: 1e6)
+        tasks = [asyncio.create_task(line.turn(str(number), 1e6)) for number in range(5)]
+        await asyncio.sleep(0.1)
+        line.release()
+        assert line.is_empty
+        return await asyncio.gather(*tasks)
+
+    assert simulate(lambda network: main()) == [True] * 5

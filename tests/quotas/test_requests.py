@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from itertools import combinations
 
 import pytest
 
+from sprocket.protocol import requests
 from sprocket.protocol.codes import RequestCode
-from sprocket.protocol.command import Command
+from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.client import Heartbeat
 from sprocket.protocol.requests.lite import PopLite
 from sprocket.protocol.requests.pop import PopMessage
 from sprocket.protocol.requests.pull import SUSPEND, PullMessage
-from sprocket.protocol.requests.send import SendMessageV2
+from sprocket.protocol.requests.send import SendMessage, SendMessageV2
 from sprocket.quotas.requests import (
     FREE,
     NOTHING,
@@ -62,6 +65,27 @@ def test_declared_headers_are_those_of_their_codes() -> None:
     assert {header.code: header for header in (*SENDS.values(), *READS.values())} == {
         **SENDS,
         **READS,
+    }
+
+
+def test_whatever_may_be_held_is_a_read_and_whatever_brings_a_message_a_send() -> None:
+    for module in pkgutil.iter_modules(requests.__path__, f"{requests.__name__}."):
+        importlib.import_module(module.name)
+    declared = [*Header.__subclasses__()]
+    for header in declared:
+        declared += header.__subclasses__()
+    asked = [each for each in declared if "code" in vars(each)]
+    held = {
+        each.code
+        for each in asked
+        if {"poll_time", "suspend_timeout_millis"} & {*each.__struct_fields__}
+    }
+    assert held
+    assert held <= set(READS)
+    batches = {each.code for each in asked if issubclass(each, SendMessage | SendMessageV2)}
+    assert batches - set(SENDS) == {
+        RequestCode.SEND_REPLY_MESSAGE,  # it goes to a client, not into a topic
+        RequestCode.SEND_REPLY_MESSAGE_V2,
     }
 
 

@@ -196,6 +196,7 @@ class Broker:
             if inside is None or inside.dispatch is None:  # it changes its role at this moment
                 return
             await inside.registration.leave()
+            inside.parts.quotas.admission.stop()
             inside.parts.pulls.stop()
             inside.parts.pop.stop()
             inside.parts.lite.stop()

@@ -24,6 +24,7 @@ from sprocket.broker.settings import BrokerSettings
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
 from sprocket.quotas.admission import Admission, AnswerFirst
+from sprocket.quotas.refusals import QuotaExceeded
 from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response, join_frames
 from sprocket.remoting.transport import Peer
 from sprocket.store.log.drafts import IllegalDraft
@@ -137,8 +138,13 @@ class Dispatch:
         quotas = self._quotas
         if quotas is None or not quotas.settings.config.quotas:
             return answer(commands, peer)
-        try:  # one that may not pass counts too, for its address
-            outcomes = quotas.admission.answer_first(commands, peer, answer)
+        # One that may not pass counts too, for its address and client, not for what it names.
+        may_pass = answer == self._answer_first
+        try:
+            outcomes = quotas.admission.answer_first(commands, peer, answer, may_pass=may_pass)
+        except QuotaExceeded as error:
+            self.failures[first.code] += error.also
+            return [self._refusal(first, peer, error)] * (1 + error.also)
         except Exception as error:  # as below
             return [self._refusal(first, peer, error)]
         if len(outcomes) == 1 and type(outcomes[0]) not in _READY:

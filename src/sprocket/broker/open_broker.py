@@ -222,8 +222,8 @@ class OpenBroker:
         self._is_accepting = False
         self.store.replica.accept_messages(False)
         self.group.give_up()
-        self.parts.pulls.stop()
-        self.parts.pop.stop()
+        for part in (self.parts.quotas.admission, self.parts.pulls, self.parts.pop):
+            part.stop()
         self.parts.lite.stop()
 
     def _record(self, change: str, **named: object) -> None:

@@ -92,6 +92,7 @@ class Admission:
         self._origins = Origins(self._meters, self._refusals, client_of=client_of, user_of=user_of)
         self._lines: dict[Meter, MeterLine] = {}
         self._waiting = 0
+        self._is_stopped = False
 
     @property
     def is_on(self) -> bool:
@@ -120,21 +121,36 @@ class Admission:
         quota = self._rules.quota(QuotaKind.IP, ip) if self.is_on else None
         return None if quota is None else quota.connections
 
+    def stop(self) -> None:
+        """Ends all waiting: what waits is answered now, as if it were within its limits."""
+        self._is_stopped = True
+        for line in list(self._lines.values()):
+            line.release()
+
     def connection_refused(self, ip: str) -> None:
         """Counts a connection that was closed because its address has too many."""
         self._refusals.refused[QuotaKind.IP, "connections"] += 1
 
     def answer_first(
-        self, commands: Sequence[Command], peer: Peer, answer: AnswerFirst
+        self,
+        commands: Sequence[Command],
+        peer: Peer,
+        answer: AnswerFirst,
+        *,
+        may_pass: bool = True,
     ) -> Sequence[EventualResponse]:
         """The replies to the first of some requests that arrived together, one or more.
 
+        Args:
+            may_pass: whether their sender may ask them; if not, they do not count for the topic
+                and group that they name.
+
         Raises:
-            SystemBusy: the first one is refused.
+            QuotaExceeded: the first one is refused.
         """
         if not self.is_on:
             return answer(commands, peer)
-        admitted = self._admit(commands, peer)
+        admitted = self._admit(commands, peer, may_pass)
         commands = commands[: admitted.size]
         if admitted.is_delayed:
             return [self._delayed(admitted, commands, peer, answer)]
@@ -154,7 +170,7 @@ class Admission:
         self._counts_made = rules.has("new_topics", "new_groups")
         self._meters.change(rules, self._clock())
 
-    def _admit(self, commands: Sequence[Command], peer: Peer) -> Admitted:
+    def _admit(self, commands: Sequence[Command], peer: Peer, may_pass: bool) -> Admitted:
         first = commands[0]
         origin = self._origins.of(peer)
         if origin.ahead:
@@ -165,7 +181,7 @@ class Admission:
         now, code = self._clock(), first.code
         if code in FREE:
             return Admitted(origin, 1)
-        about = subject(first) if self._asks_subject else NOTHING
+        about = subject(first) if self._asks_subject and may_pass else NOTHING
         meters = self._origins.meters_of(origin, first, peer, about, now)
         count = len(commands)
         if count > 1:
@@ -182,7 +198,9 @@ class Admission:
         size, is_vital = len(first.body), code in VITAL
         lacking = self._lacking(meters, 1, size, origin.client, now, is_vital=is_vital)
         if lacking is not None:
-            raise self._refusals.refusal(*lacking)
+            # At this moment the others would be refused as well, if requests are what is lacking.
+            also = count - 1 if code in SENDS and lacking[1] == "requests" else 0
+            raise self._refusals.refusal(*lacking, also)
         self._take(meters, 1, size, origin.client, now)
         return Admitted(origin, 1, meters)
 
@@ -252,6 +270,8 @@ class Admission:
         self, meters: Sequence[Meter], now: float, called_by: Meter | None = None
     ) -> tuple[Meter, str] | None:
         """What a read must wait for; None if it may pass."""
+        if self._is_stopped:
+            return None
         for meter in meters:
             for bucket, limit in ((meter.requests, "requests"), (meter.bytes_out, "bytes_out")):
                 if bucket is not None and bucket.wait_seconds(1, now) >= PAUSE_MIN:

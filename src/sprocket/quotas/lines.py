@@ -35,6 +35,14 @@ class MeterLine:
         """Whether nobody waits."""
         return not self._waiting
 
+    def release(self) -> None:
+        """Calls all of them at once."""
+        for futures in self._waiting.values():
+            for future in futures:
+                if not future.done():
+                    future.set_result(None)
+        self._waiting.clear()
+
     async def turn(self, taker: Hashable, until: float) -> bool:
         """Waits for a turn, until a time of the loop; returns whether it came."""
         future: asyncio.Future[None] = self._loop.create_future()

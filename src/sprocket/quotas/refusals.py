@@ -23,6 +23,16 @@ _SAID_SECONDS = 1.0
 _SHOWN_MAX = 50
 
 
+class QuotaExceeded(SystemBusy):
+    """A request is above a limit.
+
+    Attributes:
+        also: how many of those that follow it are refused for the same reason.
+    """
+
+    also = 0
+
+
 class Refusals:
     """What was refused or delayed since the start.
 
@@ -44,10 +54,13 @@ class Refusals:
         self.refused: Counter[tuple[str, str]] = Counter()
         self.delayed: Counter[tuple[str, str]] = Counter()
 
-    def refusal(self, meter: Meter, limit: str) -> SystemBusy:
-        """Counts a refused request; the error that refuses it."""
-        self.refused[meter.kind, limit] += 1
-        return SystemBusy(BUSY + self._exceeded(meter, limit, "its requests are refused"))
+    def refusal(self, meter: Meter, limit: str, also: int = 0) -> QuotaExceeded:
+        """Counts a refused request, and some that follow it; the error that refuses it."""
+        self.refused[meter.kind, limit] += 1 + also
+        text = self._exceeded(meter, limit, "its requests are refused")
+        error = QuotaExceeded(BUSY + text)
+        error.also = also
+        return error
 
     def delay(self, meter: Meter, limit: str) -> None:
         """Counts a delayed request."""
