@@ -87,6 +87,10 @@ def java(folder: Path) -> Iterator[Service]:
             yield Service(proxy.endpoint, (node.pid, proxy.pid))
 
 
+#: The ways of ours, each in a table of its own.
+WAYS = (("in one process", in_one_process), ("proxy apart", proxy_apart))
+
+
 def program(folder: Path) -> Path:
     """The load, built."""
     if shutil.which("go") is None:
@@ -135,7 +139,7 @@ def measurement(
 def main(console: Console, folder: Path, *, quick: bool, rounds: int) -> None:
     """Prints a table for each way of ours, beside RocketMQ's."""
     path = program(folder)
-    for title, ours in (("in one process", in_one_process), ("proxy apart", proxy_apart)):
+    for title, ours in WAYS:
         with contextlib.ExitStack() as stack:
             sides = {"sprocket": stack.enter_context(ours(folder))}
             if java_missing() is None:

@@ -35,6 +35,8 @@ WIDE = "BenchWide"
 _PREFIX = struct.Struct(">ii")
 #: The broker is at rest when it used less CPU than this in a second; the longest wait for that, s.
 _REST_CPU, _REST_SECONDS = 0.15, 60.0
+#: How long the flood lasts, s.
+_FLOOD_SECONDS = 5.0
 
 
 class Attacker:
@@ -246,6 +248,25 @@ def many_members(attacker: Attacker) -> None:
     attacker.close()
 
 
+def flood(attacker: Attacker) -> None:
+    """One client with 256 sends in flight on 4 connections, for some seconds."""
+    requests = [frame(310, send_fields("BenchFlood", number), b"x" * 256) for number in range(4)]
+    ends = time.monotonic() + _FLOOD_SECONDS
+    while time.monotonic() < ends:
+        drive(attacker.node.broker_port, requests, total=20_000, connections=4, in_flight=256)
+
+
+def flood_topic(node: Node) -> None:
+    """The topic of the flood."""
+    create_topic(node, "BenchFlood", 4)
+
+
+def long_requests(attacker: Attacker) -> None:
+    """40 peers that ask for the figures of 16,384 queues again and again, each one at a time."""
+    requests = [frame(202, {"topic": WIDE})]
+    drive(attacker.node.broker_port, requests, total=120, connections=40, in_flight=40)
+
+
 def new_topics(attacker: Attacker) -> None:
     """64 sends to 64 new topics, in one write."""
     sends = (asked(310, send_fields(f"BenchNew{at}", 0), b"x") for at in range(64))
@@ -269,6 +290,8 @@ CASES = (
     Case("20,000 groups in 20 heartbeats", many_groups),
     Case("1,000 members come and go", many_members),
     Case("64 new topics in one write", new_topics),
+    Case("256 sends in flight on 4 connections", flood, flood_topic),
+    Case("40 peers with long requests", long_requests, wide_topic),
     Case("closed: nobody else", lambda attacker: time.sleep(2.0), options=doors.closed,
          is_closed=True),
     Case("closed: unsigned sends at full rate", doors.unsigned_sends, options=doors.closed,

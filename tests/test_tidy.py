@@ -26,6 +26,7 @@ LAYERS: dict[str, int] = {
     "delay": 4,
     "transaction": 4,
     "filterserver": 4,
+    "quotas": 4,
     "election": 4,
     "replication": 4,
     "audit": 4,
@@ -65,9 +66,11 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("opening",),
     ),
     "broker": (
-        ("replica_config",), ("account_config",), ("pop_config",), ("elector_config",),
+        ("replica_config",), ("account_config",), ("pop_config",), ("lite_config",),
+        ("elector_config",),
         ("config", "settings", "dispatch", "slave_requests"),
-        ("tables",), ("members",), ("reading", "sending"), ("pop",), ("operate",),
+        ("tables",), ("members",), ("reading", "sending"), ("pop",), ("lite", "logical"),
+        ("operate",),
     ),
     "spark": (
         ("options", "records", "brokers", "worker"), ("reading", "writing"), ("store_files",),
@@ -78,7 +81,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "proxy": (
         ("http2", "config"), ("messages",), ("brokers",), ("clients",), ("methods",),
     ),
-    "remoting": (("address", "turns"), ("tls",)),
+    "remoting": (("address", "turns", "ip_counts"), ("tls",)),
 }  # fmt: skip
 #: `runtime` is the world behind the ports: it knows the ports only, and whoever starts something
 #: for real may take it as a default.

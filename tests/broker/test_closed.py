@@ -28,6 +28,7 @@ from sprocket.protocol.bodies import (
     TopicConfig,
     TopicConfigList,
 )
+from sprocket.protocol.bodies.lite import LiteSubscriptionBody, LiteSubscriptionEntry
 from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.admin import BrokerState, UpdateBrokerConfig
@@ -62,6 +63,9 @@ BODIES: dict[int, bytes] = {
     ).encode(),
     RequestCode.QUERY_ASSIGNMENT: AssignmentQuery(consumer_group="g", topic="T").encode(),
     RequestCode.SET_MESSAGE_REQUEST_MODE: RequestMode(consumer_group="g", topic="T").encode(),
+    RequestCode.LITE_SUBSCRIPTION_CTL: LiteSubscriptionBody(
+        subscription_set=[LiteSubscriptionEntry(group="g", topic="T")]
+    ).encode(),
     RequestCode.BATCH_ACK_MESSAGE: AckBatchBody(
         acks=[AckItem(consumer_group="g", topic="T")]
     ).encode(),

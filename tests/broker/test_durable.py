@@ -18,6 +18,8 @@ from sprocket.protocol.bodies import (
     GroupConfig,
     GroupConfigList,
     LockBody,
+    MappingDetail,
+    MappingItem,
     PolicyBody,
     PolicyEntryBody,
     Queue,
@@ -47,11 +49,12 @@ from sprocket.protocol.requests.lock import LockQueues, UnlockQueues
 from sprocket.protocol.requests.offset import CloneOffset, ResetOffset
 from sprocket.protocol.requests.pop import AckMessages
 from sprocket.protocol.requests.send import SendBack, SendBatch, SendMessage
-from sprocket.protocol.requests.topic import CreateTopics, DeleteTopic
+from sprocket.protocol.requests.topic import CreateStaticTopic, CreateTopics, DeleteTopic
 from sprocket.protocol.requests.transaction import UNKNOWN, ResumeCheck
 from sprocket.store.state.snapshot import decode_state, encode_state
 from sprocket.testing.disk import FaultyDisk
 from sprocket.testing.loop import simulate
+from tests.broker.lite import lites
 from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, serving
 from tests.broker.pop.popping import ack, hide, items_of, pop
 from tests.broker.sending.test_transactions import (
@@ -151,6 +154,32 @@ async def makes_topics(asker: Asker) -> None:
     await asker.create("Other")
     topics = [TopicConfig(topic_name=name) for name in ("T1", "T2")]
     await done(asker, CreateTopics(), TopicConfigList(topic_config_list=topics).encode())
+
+
+async def makes_static_topic(asker: Asker) -> None:
+    await asker.create("Other")
+    mapping = MappingDetail(
+        bname="broker-a",
+        epoch=1,
+        hosted_queues={0: [MappingItem(bname="broker-a")]},
+        topic="T",
+        total_queues=1,
+    )
+    header = CreateStaticTopic(
+        topic="T",
+        default_topic="",
+        read_queue_nums=1,
+        write_queue_nums=1,
+        perm=6,
+        topic_filter_type="SINGLE_TAG",
+    )
+    await done(asker, header, mapping.encode())
+
+
+async def deletes_static_topic(asker: Asker) -> None:
+    await makes_static_topic(asker)
+    await asyncio.sleep(1)
+    await done(asker, DeleteTopic(topic="T"))
 
 
 async def deletes_topic(asker: Asker) -> None:
@@ -255,6 +284,23 @@ async def sets_mode(asker: Asker) -> None:
     await done(asker, SetRequestMode(), body.encode())
 
 
+async def pops_lite(asker: Asker) -> None:
+    await popped_lite(asker)
+
+
+async def acknowledges_lite(asker: Asker) -> None:
+    assert await lites.ack(asker, await popped_lite(asker)) == [SUCCESS]
+
+
+async def popped_lite(asker: Asker) -> lites.LitePopped:
+    await lites.begin(asker)
+    await lites.subscribe(asker, "a")
+    await lites.send(asker, "a", b"1", b"2")
+    popped = await lites.pop(asker, count=1)
+    assert len(popped.messages) == 1
+    return popped
+
+
 async def makes_user(asker: Asker) -> None:
     await done(asker, CreateUser(username="ann"), UserBody(password="x").encode())
     await done(asker, CreateUser(username="bob"), UserBody(password="y").encode())
@@ -297,7 +343,12 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.RESUME_CHECK_HALF_MESSAGE: (resumes,),
     RequestCode.UPDATE_AND_CREATE_TOPIC: (makes_topic,),
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: (makes_topics,),
-    RequestCode.DELETE_TOPIC_IN_BROKER: (deletes_topic, deletes_topic_and_makes_it_again),
+    RequestCode.DELETE_TOPIC_IN_BROKER: (
+        deletes_topic,
+        deletes_topic_and_makes_it_again,
+        deletes_static_topic,
+    ),
+    RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: (makes_static_topic,),
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: (makes_group,),
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: (makes_groups,),
     RequestCode.DELETE_SUBSCRIPTIONGROUP: (deletes_group, deletes_unknown_group),
@@ -307,7 +358,8 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.LOCK_BATCH_MQ: (locks,),
     RequestCode.UNLOCK_BATCH_MQ: (unlocks,),
     RequestCode.POP_MESSAGE: (pops, pops_in_order),
-    RequestCode.ACK_MESSAGE: (acknowledges, acknowledges_in_order),
+    RequestCode.POP_LITE_MESSAGE: (pops_lite,),
+    RequestCode.ACK_MESSAGE: (acknowledges, acknowledges_in_order, acknowledges_lite),
     RequestCode.BATCH_ACK_MESSAGE: (acknowledges_several,),
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME: (hides,),
     RequestCode.SET_MESSAGE_REQUEST_MODE: (sets_mode,),
@@ -322,6 +374,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.UPDATE_BROKER_CONFIG: "it counts until the broker stops; files are the user's",
     RequestCode.HEART_BEAT: _BACK,
     OwnRequestCode.PROXIED_CLIENTS: _BACK,
+    RequestCode.LITE_SUBSCRIPTION_CTL: _BACK,
     RequestCode.UNREGISTER_CLIENT: "connections end with the broker",
     RequestCode.SEND_REPLY_MESSAGE: "the asker has it, or the answer is an error",
     RequestCode.SEND_REPLY_MESSAGE_V2: "the asker has it, or the answer is an error",
@@ -373,6 +426,12 @@ WALK: dict[int, tuple[Change, ...] | str] = {
             RequestCode.GET_TIMER_METRICS,
             RequestCode.GET_TOPIC_CONFIG,
             RequestCode.GET_TOPIC_STATS_INFO,
+            RequestCode.GET_BROKER_LITE_INFO,
+            RequestCode.GET_PARENT_TOPIC_INFO,
+            RequestCode.GET_LITE_TOPIC_INFO,
+            RequestCode.GET_LITE_CLIENT_INFO,
+            RequestCode.GET_LITE_GROUP_INFO,
+            RequestCode.TRIGGER_LITE_DISPATCH,
             RequestCode.NOTIFICATION,
             RequestCode.PEEK_MESSAGE,
             RequestCode.POLLING_INFO,
@@ -408,13 +467,18 @@ async def known(asker: Asker) -> dict[str, Any]:
         "offsets": {key: each for key, each in offsets.items() if SYSTEM_GROUP not in key},
         "in flight": tables.offsets.popped.to_json()["inFlight"],
         "popped in order": tables.pop_orders.to_json()["table"],
+        "mappings": decode_state(encode_state(tables.mappings.to_json()))[
+            "topicQueueMappingInfoMap"
+        ],
         "accounts": tables.accounts.to_json(),
         "modes": tables.request_modes.to_json(),
         "leases": decode_state(encode_state(tables.lock_table.to_json()))["lockTable"],
         "undecided": tables.ledger.by_topic,
         "messages": {
             (topic, number): await asker.max_offset(topic, number)
-            for topic in sorted(tables.topics.by_name.keys() - {OP})
+            for topic in sorted(
+                tables.topics.by_name.keys() - {OP} - tables.mappings.by_topic.keys()
+            )
             for number in range(2)
         },
     }

@@ -46,7 +46,13 @@ def another(each: Declared) -> Any:
             '{"username":"a","password":"b"}',
             '{"accessKey":"a","secretKey":"b"}',
         ),
-        tuple: (("10.0.0.7",), ("a:1",), ("/tmp/a",), ("310", "11")),
+        tuple: (
+            ("10.0.0.7",),
+            ("a:1",),
+            ("/tmp/a",),
+            ("topic a requests=1", "ip * held=2"),
+            ("310", "11"),
+        ),
     }[each.type]
     return next(
         value
@@ -94,6 +100,7 @@ BOUND = {
     "nameserver.authorization",
     "client.secret_key",
     "client.security_token",
+    "proxy.authorization",
     "tls.key",
     "tls.client_certificates",
     "tls.outgoing_key",

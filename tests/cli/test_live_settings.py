@@ -31,3 +31,20 @@ def test_each_name_that_is_shown_can_be_set(node: str) -> None:
         shown = json.loads(line)
         done = config(node, "set", f"{shown['setting']}={shown['value']}")
         assert done.code == 0, (shown, done.err)
+
+
+def test_quotas_are_set_and_what_they_refuse_is_shown(node: str) -> None:
+    assert config(node, "quotas", "--json").lines == []
+    done = config(node, "set", "broker.quotas=topic Limited requests=1/1; ip * held=100")
+    assert done.code == 0, done.err
+    try:
+        for _ in range(3):
+            sprocket("send", "Limited", "hello", "--nameserver", node)
+        rows = [json.loads(line) for line in config(node, "quotas", "--json").lines]
+    finally:
+        assert config(node, "set", "broker.quotas=").code == 0
+    assert {(row["what"], row["name"]) for row in rows} == {("refused", ""), ("over", "Limited")}
+    assert all((row["kind"], row["limit"]) == ("topic", "requests") for row in rows)
+    wrong = config(node, "set", "broker.quotas=topic Limited request=1")
+    assert wrong.code == 1
+    assert "limits of a topic are requests" in wrong.err

@@ -18,10 +18,13 @@ from sprocket.clientcore.replies import (
 )
 from sprocket.filter.tags import TagFilter
 from sprocket.message.opening import Opening
+from sprocket.message.queue import QueueId
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import RESPONSE, Command
 from sprocket.protocol.requests.pull import PullReply
 from tests.spark.support import record
+
+QUEUE = QueueId("t", "b", 0)
 
 
 def reply(code: int, body: bytes = b"", **fields: int) -> Command:
@@ -77,11 +80,22 @@ def test_messages_are_compared_with_the_filter_itself() -> None:
     )
     answer = read_pull(reply(0, body))
     wanted = TagFilter.parse("new")
-    assert [one.queue_offset for one in answer.messages("b", wanted, Opening())] == [0, 2]
-    assert [one.queue.broker for one in answer.messages("b", TagFilter.parse("*"), Opening())] == [
-        "b"
-    ] * 3
-    broken = read_pull(reply(0, body[:-5])).messages("b", TagFilter.parse("*"), Opening())
+    assert [one.queue_offset for one in answer.messages(QUEUE, wanted, Opening())] == [0, 2]
+    assert [
+        one.queue.broker for one in answer.messages(QUEUE, TagFilter.parse("*"), Opening())
+    ] == ["b"] * 3
+    broken = read_pull(reply(0, body[:-5])).messages(QUEUE, TagFilter.parse("*"), Opening())
     assert [next(broken).queue_offset for _ in range(2)] == [0, 1]
     with pytest.raises(CorruptRecord):
         next(broken)
+
+
+def test_messages_of_a_logical_queue_have_its_name_and_offsets() -> None:
+    queue = QueueId("t", "__syslo__global__", 3)
+    body = record(0) + record(1)
+    answer = read_pull(reply(0, body, offset_delta=10_000))
+    found = list(answer.messages(queue, TagFilter.parse("*"), Opening()))
+    assert [(one.queue, one.queue_offset) for one in found] == [(queue, 10_000), (queue, 10_001)]
+    opening = Opening()
+    opening.stopped_at = 5
+    assert answer.after(opening) == 10_005

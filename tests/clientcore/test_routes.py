@@ -14,7 +14,7 @@ from sprocket.base.errors import (
 )
 from sprocket.clientcore.routes import NameServers, nearest, no_route, promise, read_route
 from sprocket.message.queue import QueueId
-from sprocket.protocol.bodies import BrokerData, QueueData, Route
+from sprocket.protocol.bodies import BrokerData, MappingInfo, QueueData, Route
 
 
 def route_of(*queues: QueueData, **addresses: dict[int, str]) -> Route:
@@ -117,3 +117,18 @@ def test_a_topic_does_not_exist_if_one_name_server_says_so_and_none_knows_it(
     failures: list[SprocketError], expected: type[SprocketError]
 ) -> None:
     assert type(no_route("t", failures)) is expected
+
+
+def test_a_static_topic_has_its_logical_queues_wherever_they_are() -> None:
+    route = route_of(queues("a"), queues("b", 0, 0), a={0: "a:1", 1: "a:2"}, b={0: "b:1"})
+    route.topic_queue_mapping_by_broker = {
+        "a": MappingInfo(bname="a", curr_id_map={0: 0}, epoch=1, topic="t", total_queues=3),
+        "b": MappingInfo(bname="b", curr_id_map={1: 0}, epoch=1, topic="t", total_queues=3),
+    }
+    read = read_route("t", route)
+    name = "__syslo__global__"
+    expected = tuple(QueueId("t", name, number) for number in range(3))
+    assert read.writable == read.readable == expected
+    found = [read.addresses.get(queue.place) for queue in expected]
+    assert found == [{0: "a:1", 1: "a:2"}, {0: "b:1"}, None]
+    assert read.addresses["a"] == {0: "a:1", 1: "a:2"}

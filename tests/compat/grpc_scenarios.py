@@ -230,3 +230,34 @@ def an_unknown_topic_is_refused(client: Client) -> None:
     words = {"topic": "NoSuchTopic", "messages": [{"body": "lost"}]}
     told = client.program.run("send", endpoint=client.world.endpoint, **words)
     assert any("refused" in line or "failed" in line for line in told)
+
+
+#: Java's client has lite consumers from 5.2.1 on.
+LITE = ("python",)
+
+
+@scenario(*LITE, kind="LITE")
+def messages_of_lite_topics_come_to_those_who_subscribe_them(client: Client) -> None:
+    with client.start("receive", lites=["a", "b"], then="change", changeMs=2_000) as consumer:
+        client.send(
+            {"body": "1", "lite": "a"}, {"body": "no", "lite": "c"}, {"body": "2", "lite": "b"}
+        )
+        consumer.until(lambda: consumer.bodies() == ["1", "1", "2", "2"])
+        client.send({"body": "3", "lite": "a"})
+        consumer.until(lambda: consumer.bodies() == ["1", "1", "2", "2", "3", "3"])
+    told = sorted((each["body"], each["attempt"], each["lite"]) for each in consumer.messages)
+    assert told == [
+        (body, attempt, lite)
+        for body, lite in (("1", "a"), ("2", "b"), ("3", "a"))
+        for attempt in (1, 2)
+    ]
+
+
+@scenario(*LITE, kind="LITE", tries_max=1)
+def a_lite_push_consumer_keeps_the_order_of_each_lite_topic(client: Client) -> None:
+    sent = [(lite, f"{lite}{number}") for number in range(6) for lite in ("a", "b")]
+    with client.start("consume", lites=["a", "b"], failsOnce=["a2"]) as consumer:
+        client.send(*({"body": body, "lite": lite} for lite, body in sent))
+        consumer.until(lambda: len(consumer.messages) >= 13)
+    assert sorted(set(consumer.bodies())) == sorted(body for _, body in sent)
+    assert consumer.bodies().count("a2") == 2

@@ -39,10 +39,12 @@ _QUICK_JAVA = {
 
 @dataclass
 class World:
-    """Running servers: where clients connect, and where name servers answer."""
+    """Running servers: where clients connect, where name servers answer, and whether they have
+    lite topics, which came with RocketMQ 5.5."""
 
     endpoint: str
     names: str
+    has_lite: bool = False
 
     def make(self, topics: Mapping[str, str], groups: Mapping[str, GroupSettings]) -> None:
         """Make topics, each of a message type, and groups."""
@@ -85,7 +87,7 @@ class Kind:
 @contextlib.contextmanager
 def _ours(work: Path) -> Iterator[World]:
     with SprocketNode(work, settings=_QUICK_SPROCKET, grpc=True) as node:
-        yield World(node.endpoint, node.names)
+        yield World(node.endpoint, node.names, has_lite=True)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from sprocket.admin.groups import GroupSettings
+from sprocket.message.lite import BIND_TOPIC
 from tests.compat import clients5
 from tests.compat.clients5 import Program
 from tests.compat.grpc_world import OURS, WORLDS, World
@@ -50,11 +51,14 @@ class Runs:
                 self._programs[language] = clients5.start(language, work)
             except pytest.skip.Exception as reason:
                 self._missing[language] = str(reason)
-        able = [key for key in wanted if key[0] in self._programs]
+        able = [key for key in wanted if key[0] in self._programs and self._has(key[1])]
         clients = {key: self._client(*key) for key in able}
         world.make(
             {client.topic: SCENARIOS[name].kind for (_, name), client in clients.items()},
-            {client.group: _group(SCENARIOS[name]) for (_, name), client in clients.items()},
+            {
+                client.group: _group(SCENARIOS[name], client.topic)
+                for (_, name), client in clients.items()
+            },
         )
         self._pool = ThreadPoolExecutor(_BESIDE)
         self._done: dict[Key, Future[None]] = {
@@ -65,7 +69,12 @@ class Runs:
         """Wait for a scenario, and raise what it raised."""
         if language in self._missing:
             pytest.skip(self._missing[language])
+        if not self._has(name):
+            pytest.skip("these servers have no lite topics")
         self._done[language, name].result()
+
+    def _has(self, name: str) -> bool:
+        return self._world.has_lite or SCENARIOS[name].kind != "LITE"
 
     def stop(self) -> None:
         """End the programs."""
@@ -79,9 +88,11 @@ class Runs:
         return Client(self._programs[language], self._world, topic, f"G_{topic}")
 
 
-def _group(scenario: Scenario) -> GroupSettings:
+def _group(scenario: Scenario, topic: str) -> GroupSettings:
     return GroupSettings(
-        retry_max_times=scenario.tries_max, consume_message_orderly=scenario.kind == "FIFO"
+        retry_max_times=scenario.tries_max,
+        consume_message_orderly=scenario.kind == "FIFO",
+        attributes={BIND_TOPIC: topic} if scenario.kind == "LITE" else {},
     )
 
 

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import ConfigError, CorruptRecord, ReplyError, TopicNotFound, UsageError
+from sprocket.base.errors import (
+    ConfigError,
+    CorruptRecord,
+    ReplyError,
+    SystemBusy,
+    TopicNotFound,
+    TransportError,
+    UsageError,
+)
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.nameserver import NameServer
 from sprocket.protocol import registration
@@ -190,3 +198,31 @@ async def until_gone_from(pool: Pool, server: NameServer, address: str) -> None:
         reply = await ask(pool, server, route.RouteOfTopic(topic="orders"))
         if address not in Route.decode(reply.body).broker_datas[0].broker_addrs.values():
             return
+
+
+def test_an_address_that_asks_too_much_is_refused_and_brokers_stay_registered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        config = NameServerConfig(port=0, quotas=("ip * requests=1/20 connections=2",))
+        async with NameServer(config) as server, Pool() as pool:
+            await register(pool, server)
+            asked = [ask(pool, server, route.RouteOfTopic(topic="orders")) for _ in range(200)]
+            outcomes = await asyncio.gather(*asked, return_exceptions=True)
+            refused = [each for each in outcomes if isinstance(each, SystemBusy)]
+            assert len(outcomes) - len(refused) == pytest.approx(18, abs=3)
+            assert "over its limit of 1 requests a second" in refused[0].remark
+            await register(pool, server)
+            async with Pool() as second, Pool() as third:
+                await register(second, server, broker_name="b")
+                with pytest.raises(TransportError):
+                    await register(third, server, broker_name="c")
+            lines = b"ip * requests=none"
+            await ask(pool, server, route.UpdateNameServerConfig(), b"nameserver.quotas=" + lines)
+            shown = await ask(pool, server, route.ReadNameServerConfig())
+            assert b"nameserver.quotas=" + lines in bytes(shown.body)
+            for _ in range(50):
+                await ask(pool, server, route.RouteOfTopic(topic="orders"))
+
+    run(story())
+    assert any("its limit: further ones are closed" in each.message for each in caplog.records)

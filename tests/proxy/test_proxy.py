@@ -20,7 +20,7 @@ from tests.proxy.world import World as ProxyWorld
 METHODS = {
     "QueryRoute", "Heartbeat", "SendMessage", "QueryAssignment", "ReceiveMessage", "AckMessage",
     "ForwardMessageToDeadLetterQueue", "EndTransaction", "Telemetry", "NotifyClientTermination",
-    "ChangeInvisibleDuration", "RecallMessage",
+    "ChangeInvisibleDuration", "RecallMessage", "SyncLiteSubscription",
 }  # fmt: skip
 
 

@@ -36,6 +36,7 @@ class Asking:
     def __init__(self, loop: Loop, name: str, costs: list[float], log: list[str]) -> None:
         self.loop, self.name, self.log = loop, name, log
         self.costs = deque(costs)
+        self.behind_until = 0.0
 
     def take_turn(self, until: float) -> bool:
         while True:
@@ -93,3 +94,56 @@ def test_each_request_is_handled_once_and_no_iteration_is_long(costs: list[list[
         assert loop.now - began <= ITERATION_SECONDS + TURN_SECONDS + most
         assert len(log) > before
     assert sorted(log) == sorted(str(at) for at, each in enumerate(costs) for _ in each)
+
+
+def longest_wait(heavy: int, seconds: float) -> float:
+    """How long one with a short request each 50 ms waits, beside so many who ask for something long
+    again as soon as they are answered."""
+    loop, turns, log = waiting()
+    others = [Asking(loop, "heavy", [], log) for _ in range(heavy)]
+    modest, waits, in_line = Asking(loop, "modest", [], log), list[float](), False
+    asked, due = 0.0, 0.05
+    while loop.now < 60.0:
+        for each in others:
+            if not each.costs:
+                each.costs.append(seconds)
+                turns.join(each)
+        if not modest.costs and in_line:
+            waits.append(loop.now - asked)
+            in_line = False
+        if not in_line and loop.now >= due:
+            asked, due, in_line = loop.now, loop.now + 0.05, True
+            modest.costs.append(0.0001)
+            turns.join(modest)
+        loop.iterate()
+        loop.now += 0.0001
+    assert log.count("heavy") * seconds > 50.0, "the others are not kept from their work"
+    return max(waits[len(waits) // 10 :])
+
+
+def test_many_with_long_requests_do_not_hold_up_one_with_short_ones() -> None:
+    assert longest_wait(100, 0.030) <= 2 * 0.030 + 2 * ITERATION_SECONDS
+    assert longest_wait(3, 0.200) <= 2 * 0.200 + 2 * ITERATION_SECONDS
+
+
+def test_one_that_asked_for_something_long_has_its_turn_like_others_later() -> None:
+    loop, turns, log = waiting([0.030], [0.001])
+    loop.iterate()
+    assert loop.now >= 0.030
+    first = Asking(loop, "first", [0.001], log)
+    turns.charge(first, 0.030)
+    assert turns.is_behind(first)
+    loop.now += 1.0
+    assert not turns.is_behind(first)
+    turns.charge(first, 0.002)
+    assert not turns.is_behind(first)
+
+
+def test_those_behind_get_on_however_many_are_before_them() -> None:
+    loop, turns, log = waiting(*[[0.002] * 1_000 for _ in range(5)])
+    slow = Asking(loop, "slow", [0.001] * 3, log)
+    turns.charge(slow, 1.0)
+    turns.join(slow)
+    for _ in range(3):
+        loop.iterate()
+    assert log.count("slow") >= 3

@@ -11,6 +11,9 @@ from sprocket.base.errors import ReplyError, TransportError
 from sprocket.protocol.bodies import KvTable
 from sprocket.protocol.requests.admin import BrokerConfigOf, BrokerState, UpdateBrokerConfig
 
+#: Keys of a broker's figures about quotas. Source: `quotas/refusals.py`.
+_QUOTA_KEYS = {"quotaRefused": "refused", "quotaDelayed": "delayed", "quotaOver": "over"}
+
 
 class BrokerProcess(NamedTuple):
     """One process of a broker.
@@ -56,6 +59,41 @@ async def _ask(
     except ReplyError:
         return BrokerProcess(cluster, broker, number, address, True, {})
     return BrokerProcess(cluster, broker, number, address, True, KvTable.decode(reply.body).table)
+
+
+class QuotaCount(NamedTuple):
+    """What a broker refused or delayed because of a limit.
+
+    Attributes:
+        what: `refused` or `delayed`, of all since the start; `over`, of one name that is over its
+            limit now.
+        kind, limit, name: whose limit, which one, and of whom; an empty name is all of them.
+    """
+
+    broker: str
+    what: str
+    kind: str
+    limit: str
+    name: str
+    times: int
+
+
+async def quota_counts(caller: Caller) -> list[QuotaCount]:
+    """What all brokers refused and delayed because of quotas, sorted.
+
+    Raises:
+        TransportError, ReplyError: no name server answers.
+    """
+    found = []
+    for process in await processes(caller):
+        for key, value in process.state.items():
+            head, _, rest = key.partition(".")
+            if head in _QUOTA_KEYS and value.isdecimal():
+                kind, limit, name = (*rest.split(".", 2), "", "")[:3]
+                found.append(
+                    QuotaCount(process.broker, _QUOTA_KEYS[head], kind, limit, name, int(value))
+                )
+    return sorted(found)
 
 
 async def settings(

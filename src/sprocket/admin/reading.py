@@ -42,7 +42,9 @@ async def messages(
                 continue
             begin = queue.min_offset
             if begin_ms > 0:
-                search = SearchOffset(topic=topic, queue_id=queue.number, timestamp=begin_ms)
+                search = SearchOffset(
+                    topic=topic, queue_id=queue.number, timestamp=begin_ms, lo=False
+                )
                 found = (await caller.ask(address, search)).read(OffsetReply)
                 begin = max(begin, found.offset)
             async for message in _queue(caller, address, queue, topic=topic, begin=begin):
@@ -66,6 +68,7 @@ async def _queue(
             sys_flag=SUBSCRIPTION,
             subscription="*",
             bname=queue.broker,
+            lo=False,
         )
         try:
             reply = await caller.ask(address, header)

@@ -25,6 +25,7 @@ from sprocket.protocol.bodies import (
     RequestMode,
     TopicConfigList,
 )
+from sprocket.protocol.bodies.lite import LiteSubscriptionBody
 from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.protocol.command import Command
 
@@ -182,6 +183,13 @@ def _assignment(command: Command, cluster: str) -> Iterator[Need]:
     yield from _topic(query.topic or "", SUB, group)
 
 
+def _lite_subscriptions(command: Command, cluster: str) -> Iterator[Need]:
+    entries = LiteSubscriptionBody.of_request(command.body).subscription_set
+    for group, topic in sorted({(each.group or "", each.topic or "") for each in entries}):
+        yield from _group(group, SUB)
+        yield from _topic(topic, SUB, group)
+
+
 def _request_mode(command: Command, cluster: str) -> Iterator[Need]:
     mode = RequestMode.of_request(command.body)
     group = mode.consumer_group or ""
@@ -249,6 +257,7 @@ RULES: Mapping[int, Rule] = {
     R.NOTIFICATION: _PULL,
     R.BATCH_ACK_MESSAGE: Rule("topic: Sub; group: Sub (each)", _acks),
     R.POP_LITE_MESSAGE: _PULL,
+    R.LITE_SUBSCRIPTION_CTL: Rule("each group and its parent topic: Sub", _lite_subscriptions),
     R.GET_BROKER_LITE_INFO: READ_CLUSTER,
     R.GET_PARENT_TOPIC_INFO: fields_rule(topic="topic", actions=GET),
     R.GET_LITE_TOPIC_INFO: fields_rule(topic="parentTopic", actions=GET),

@@ -23,6 +23,9 @@
     │   │   └── Superseded    below SystemFailure: a broker is another's now (nameserver.routes)
     ├── RouteNotFound         no broker is known for a topic
     ├── BrokersFailed         something is done at some brokers only (admin.caller)
+    ├── UserNotFound          no broker has a user of this name (admin.users)
+    ├── EntryNotFound         a user's policies have no such entry (admin.acls)
+    ├── UserUnknown           the brokers have no such user (proxy.brokers.accounts)
     ├── SendFailed            every attempt of a send failed (chained to the last)
     ├── StoreError
     │   ├── CorruptRecord     bytes in the log are no record
@@ -252,6 +255,14 @@ class QueryNotFound(ReplyError):
     """Code 22: nothing of that kind is stored."""
 
     code = 22
+
+
+class NotLeaderForQueue(ReplyError):
+    """Code 501: another broker leads this logical queue of a static topic."""
+
+    code = 501
+    retriable = True
+    refresh_route = True
 
 
 class SubscriptionInvalid(ReplyError):

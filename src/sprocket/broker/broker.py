@@ -22,6 +22,7 @@ from typing import Self
 
 from sprocket.audit.audit_log import audit_log
 from sprocket.audit.config import AuditConfig
+from sprocket.auth.accounts import AccountTable
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError, ServiceNotAvailable, UsageError
@@ -32,7 +33,8 @@ from sprocket.broker.group_broker import GroupBroker
 from sprocket.broker.members.seat import Seat
 from sprocket.broker.members.vip_listener import VipListener
 from sprocket.broker.open_broker import OpenBroker
-from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.parts import BrokerParts
+from sprocket.broker.place import Location, Ports
 from sprocket.broker.replica_config import SLAVE
 from sprocket.broker.settings import BrokerSettings
 from sprocket.election.controller_elector import ControllerTimes
@@ -102,6 +104,7 @@ class Broker:
             port=config.port,
             limits=_limits(config),
             tls=self._tls,
+            ip_rules=self,
         )
         self._pool = Pool(
             entropy=entropy, tls=self._tls.outgoing_tls(), signer=config.inner_signer()
@@ -195,6 +198,7 @@ class Broker:
             await inside.registration.leave()
             inside.parts.pulls.stop()
             inside.parts.pop.stop()
+            inside.parts.lite.stop()
             await self._server.drain(Deadline.after_ms(self._settings.config.drain_ms))
             await inside.save()
 
@@ -248,6 +252,22 @@ class Broker:
             StoreError: the disk failed; the caller leaves the broker.
         """
         await asyncio.shield(self._failure)
+
+    def accounts(self) -> AccountTable | None:
+        """The users and their policies, for parts of the same process; None while it opens."""
+        inside = self._inside or self._last
+        return None if inside is None else inside.parts.tables.accounts
+
+    # The server asks these for each connection.
+
+    def connections_max(self, ip: str) -> int | None:
+        """How many connections an IP address may have; None for any number."""
+        has_rules = self._settings.config.quotas and hasattr(self._inside, "parts")
+        return self._parts.quotas.admission.connections_max(ip) if has_rules else None
+
+    def connection_refused(self, ip: str) -> None:
+        """Counts a connection that was closed because of it."""
+        self._parts.quotas.admission.connection_refused(ip)
 
     # A client that sent to a new topic asks a name server for its route next. So replies to
     # requests that changed topics wait until the name servers know; all others go out at once.

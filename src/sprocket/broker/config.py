@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sprocket.base import setting_forms as forms
 from sprocket.base.config import Conflict, setting
 from sprocket.broker.elector_config import ElectorConfig
+from sprocket.quotas.rules import quotas
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +293,12 @@ class BrokerConfig(ElectorConfig):
     )
     offsets_max: int = setting(
         2_000_000, "Consumer offsets at most: one per group and queue.", minimum=1
+    )
+    quotas: tuple[str, ...] = setting(
+        (),
+        "What a client, user, address, topic or group may take: rules such as "
+        "`client * requests=1000`.",
+        form=quotas,
     )
     frame_bytes_max: int = setting(
         16 << 20, "Largest request that is accepted.", minimum=1 << 16, maximum=1 << 30

@@ -20,8 +20,10 @@ from sprocket.base.errors import (
     SprocketError,
     UsageError,
 )
+from sprocket.broker.settings import BrokerSettings
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
+from sprocket.quotas.admission import Admission, AnswerFirst
 from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response, join_frames
 from sprocket.remoting.transport import Peer
 from sprocket.store.log.drafts import IllegalDraft
@@ -53,6 +55,19 @@ RunEndpoints = Mapping[int, RunEndpoint]
 #: Returns who signed a request, or raises an error if it may not pass.
 Check = Callable[[Command, Peer], str]
 
+
+class Quotas(NamedTuple):
+    """What senders may take.
+
+    Attributes:
+        admission: admits requests, if there are any rules.
+        settings: says whether there are; asking it costs less than asking the admission.
+    """
+
+    admission: Admission
+    settings: BrokerSettings
+
+
 #: The pointer to the FAQ with which some of RocketMQ's remarks end.
 FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
@@ -78,6 +93,7 @@ class Dispatch:
         run_endpoints: faster endpoints for requests that arrive together, by request code.
         check: raises an error for a request that may not pass; None lets all pass.
         trail: records requests that change something; None records none.
+        quotas: what senders may take; None for anything.
 
     Attributes:
         counts: requests since the start, by code; unknown codes are counted under -1.
@@ -92,6 +108,7 @@ class Dispatch:
         run_endpoints: RunEndpoints | None = None,
         check: Check | None = None,
         trail: AuditTrail | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
         self._endpoints = dict(endpoints)
         for code in endpoints if trail is not None else ():
@@ -99,25 +116,44 @@ class Dispatch:
                 self._endpoints[code] = self._recorded(endpoints[code], trail)
         self._refusals = dict(refusals)
         self._run_endpoints = dict(run_endpoints or {})
+        self._quotas = quotas
         self._check = check
         self._trail = trail
         self.counts = dict.fromkeys([*endpoints, -1], 0)
         self.failures = dict.fromkeys([*endpoints, -1], 0)
 
+    def answer_first(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:
+        """The replies to the first of some requests that arrived together, in their order, as far
+        as they may pass and quotas allow them.
+        """
+        first = commands[0]
+        answer: AnswerFirst = self._answer_first
+        if self._check is not None:
+            try:
+                commands = self._passing(commands, peer, self._check)
+            except Exception as error:  # as below
+                stopped = self._stopped(first, peer, error)
+                commands, answer = commands[:1], lambda asked, peer: [stopped]
+        quotas = self._quotas
+        if quotas is None or not quotas.settings.config.quotas:
+            return answer(commands, peer)
+        try:  # one that may not pass counts too, for its address
+            outcomes = quotas.admission.answer_first(commands, peer, answer)
+        except Exception as error:  # as below
+            return [self._refusal(first, peer, error)]
+        if len(outcomes) == 1 and type(outcomes[0]) not in _READY:
+            return [self._later(first, peer, outcomes[0])]  # type: ignore[arg-type]
+        return outcomes
+
     # Sends that arrive in one read can share one append and one wait for the flush. A run endpoint
     # takes as many requests as it can. Any other request is answered alone, because it may take
     # long: the connection reads the clock after each call.
-    def answer_first(self, commands: Sequence[Command], peer: Peer) -> list[EventualResponse]:
+    def _answer_first(self, commands: Sequence[Command], peer: Peer) -> list[EventualResponse]:
         """The replies to the first of some requests that arrived together, in their order.
 
         These are the requests that a run endpoint takes, or else one.
         """
         first = commands[0]
-        if self._check is not None:
-            try:
-                commands = self._passing(commands, peer, self._check)
-            except Exception as error:  # as below
-                return [self._stopped(first, peer, error)]
         code = first.code
         run = self._run_endpoints.get(code)
         if run is None:

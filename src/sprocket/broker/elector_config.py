@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sprocket.base import setting_forms as forms
 from sprocket.base.config import Conflict, setting
-from sprocket.broker.pop_config import PopConfig
+from sprocket.broker.lite_config import LiteConfig
 from sprocket.broker.replica_config import SLAVE, SYNC_MASTER
 from sprocket.election.places import CONTROLLER, elector_form
 
@@ -16,7 +16,7 @@ _RIVAL_LEASE_MS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class ElectorConfig(PopConfig):
+class ElectorConfig(LiteConfig):
     """Settings of election. Times in milliseconds."""
 
     elector: str | None = setting(

@@ -17,12 +17,15 @@ from sprocket.audit.audit_log import AuditLog
 from sprocket.base.errors import SprocketError, StoreError
 from sprocket.base.watermark import Watermark
 from sprocket.broker.dispatch import Dispatch
+from sprocket.broker.logical.cleaning import PartCleaning
+from sprocket.broker.logical.other_brokers import OtherBrokers
 from sprocket.broker.members.group_replication import GroupReplication
 from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication, copy_rules
 from sprocket.broker.members.seat import Seat
 from sprocket.broker.members.vip_listener import VipListener
-from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.parts import BrokerParts
+from sprocket.broker.place import Location, Ports
 from sprocket.broker.request_table import RequestTable
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.files import Work
@@ -223,6 +226,7 @@ class OpenBroker:
         self.group.give_up()
         self.parts.pulls.stop()
         self.parts.pop.stop()
+        self.parts.lite.stop()
 
     def _record(self, change: str, **named: object) -> None:
         """Records a change of the role in the audit log."""
@@ -299,6 +303,7 @@ class OpenBroker:
         has_batches = self.store.batches.has
         if lost := parts.tables.topics.add_missing(stored, is_copy=is_slave, is_batch=has_batches):
             logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
+        parts.tables.mappings.keep(parts.tables.topics.by_name)
         if not is_slave:
             self._prepare_delivery()
             await self._start_timers()
@@ -340,8 +345,13 @@ class OpenBroker:
             self._run("delivery of timed messages", parts.timed_delivery.run, self._delivering)
         self._run("questions about transactions", parts.check_loop.run, self._delivering)
         self._run("return of popped messages", parts.pop.run, self._delivering)
-        vip = self._vip(parts.strange_slaves)
-        self._run("port for slaves of RocketMQ", vip.run, self._delivering)
+        self._run("lite topics", parts.lite.run, self._delivering)
+        cleaning = PartCleaning(
+            self._settings.config.name, self.store, parts.tables.mappings,
+            OtherBrokers(parts.pool, self._settings),
+        )  # fmt: skip
+        self._run("parts of static topics", cleaning.run, self._delivering)
+        self._run("port for Java's slaves", self._vip(parts.strange_slaves).run, self._delivering)
 
     def _run_replication(self) -> None:
         """Sends the log to slaves, or copies a master's, and what is not in it."""

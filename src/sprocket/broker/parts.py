@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import asyncio
+from collections.abc import Callable
 
-from sprocket.base.ports import Clock, Disk, Entropy
+from sprocket.base.ports import Clock, Entropy
+from sprocket.broker.dispatch import Quotas
+from sprocket.broker.lite.parts import LiteParts
 from sprocket.broker.members.acting import ActingMaster
 from sprocket.broker.members.copied_tables import CopiedTables
 from sprocket.broker.members.followers import Followers
@@ -17,6 +20,7 @@ from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication
 from sprocket.broker.members.state_copy import StateCopy
 from sprocket.broker.operate.figures import BrokerFigures
+from sprocket.broker.place import Location, Ports
 from sprocket.broker.pop.parts import PopParts
 from sprocket.broker.reading.pull import PullRequests
 from sprocket.broker.reading.read_place import ReadPlaces
@@ -29,12 +33,14 @@ from sprocket.broker.sending.transactions import (
     LiveProducers,
     ParkingIngress,
     TransactionCounts,
+    check_rules,
 )
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.access import ReadAccess
 from sprocket.broker.tables.changes import ACCOUNTS, FILTERS, GROUPS, MODES, TOPICS
 from sprocket.broker.tables.files import StateFiles
 from sprocket.broker.tables.rights import Rights
+from sprocket.broker.tables.state import StateFile
 from sprocket.broker.tables.tables import Tables
 from sprocket.delay.levels.deliver import LevelDelivery
 from sprocket.delay.levels.levels import DelayLevels
@@ -46,37 +52,13 @@ from sprocket.filterserver.uploads import Key, key_text
 from sprocket.message.ids import UniqueIds
 from sprocket.message.topic_attributes import has_batch_queues
 from sprocket.protocol.bodies import TimerState
+from sprocket.quotas.admission import Admission
 from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store
-from sprocket.transaction.check import CheckRules
 from sprocket.transaction.check_loop import CheckLoop
 from sprocket.transaction.settle import Settlement
 
 _PROCESSES = 1 << 16
-
-
-class Ports(NamedTuple):
-    """The ports through which a broker reaches the machine, and how much memory that has."""
-
-    disk: Disk
-    clock: Clock
-    entropy: Entropy
-    memory_bytes: int
-
-
-class Location(NamedTuple):
-    """Where a broker keeps its files and where it is reached.
-
-    Attributes:
-        root: its folder.
-        address, ha_address: `host:port` for clients and for slaves.
-        packed: the address in the binary form of records.
-    """
-
-    root: str
-    address: str
-    ha_address: str
-    packed: bytes
 
 
 class BrokerParts:
@@ -132,12 +114,16 @@ class BrokerParts:
         self.membership = self._membership(settings, clock)
         self.proxied = ProxiedClientRequests(self.membership, clock)
         self.pulls = self._pulls(store, settings, world.memory_bytes)
+        self.quotas = self._quotas(settings)
         self.state = self._state(store, clock=clock)
         self.timer_following = self._timer_following(settings)
         self.state_copy = self._state_copy(store, pool, number)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
         self.pop = self._pop(store, settings, world=world, host=host)
+        self.lite = LiteParts(
+            store, tables, self.pop, self.acknowledgement, settings=settings, clock=clock
+        )
 
     def copied(self) -> None:
         """Makes the topics known whose first messages were copied from a master."""
@@ -160,12 +146,24 @@ class BrokerParts:
         return Registration(
             pool,
             self.tables.topics,
+            self.tables.mappings,
             settings=settings,
             address=place.address,
             ha_address=place.ha_address,
             on_master=self.replication.learn_master,
             number=number,
         )
+
+    def _quotas(self, settings: BrokerSettings) -> Quotas:
+        """What the senders of requests may take."""
+        admission = Admission(
+            lambda: settings.config.quotas,
+            clock=asyncio.get_running_loop().time,
+            client_of=self.tables.clients.id_of,
+            user_of=lambda command: command.user or "",
+            waiting_max=lambda: settings.config.held_pulls_max,
+        )
+        return Quotas(admission, settings)
 
     def _pulls(self, store: Store, settings: BrokerSettings, memory_bytes: int) -> PullRequests:
         """Endpoints of pulls."""
@@ -196,10 +194,11 @@ class BrokerParts:
             clock,
             levels=levels,
             on_topic=self._topic_changed,
-            on_group=self._group_changed,
+            on_group=self._noted(GROUPS, lambda files: files.groups),
             on_filters=self._filters_changed,
-            on_mode=self._mode_changed,
-            on_account=self._account_changed,
+            on_mode=self._noted(MODES, lambda files: files.request_modes),
+            on_mapping=self._mapping_changed,
+            on_account=self._noted(ACCOUNTS, lambda files: files.accounts),
             journal=self.followers.journal,
         )
 
@@ -308,6 +307,7 @@ class BrokerParts:
             timers=timers,
             transactions=TransactionCounts(self.tables.ledger, self.settlement, self.check_loop),
             of_group=self.replication.figures,
+            of_quotas=self.quotas.admission.figures,
         )
 
     def _settlement(self, store: Store, *, clock: Clock, host: bytes) -> Settlement:
@@ -327,20 +327,11 @@ class BrokerParts:
     ) -> CheckLoop:
         """The checks that ask producers how an undecided transaction ended."""
         tables = self.tables
-
-        def rules() -> CheckRules:
-            config = settings.config
-            return CheckRules(
-                config.transaction_timeout_ms,
-                config.transaction_check_ms,
-                config.transaction_checks_max,
-            )
-
         return CheckLoop(
             settlement,
             tables.ledger,
             producers=LiveProducers(tables.clients, broker_name=settings.config.name, host=host),
-            rules=rules,
+            rules=check_rules(settings),
             clock=clock,
         )
 
@@ -349,20 +340,23 @@ class BrokerParts:
         is_batch = topic is not None and has_batch_queues(topic.attributes)
         self._store.batches.set_kind(name, is_batch=is_batch)
         self.files.topics.changed()
+        self.pop.end_held(name)  # they look again, at other queues or with other permissions
         self.registration.changed(name)
         self.followers.journal.record(TOPICS, name)
 
-    def _group_changed(self, name: str) -> None:
-        self.files.groups.changed()
-        self.followers.journal.record(GROUPS, name)
+    def _noted(self, kind: str, file: Callable[[StateFiles], StateFile]) -> Callable[[str], None]:
+        """What a change of a table does: its file is saved, and slaves get what has changed."""
 
-    def _mode_changed(self, topic: str) -> None:
-        self.files.request_modes.changed()
-        self.followers.journal.record(MODES, topic)
+        def changed(name: str) -> None:
+            file(self.files).changed()
+            self.followers.journal.record(kind, name)
 
-    def _account_changed(self, user: str) -> None:
-        self.files.accounts.changed()
-        self.followers.journal.record(ACCOUNTS, user)
+        return changed
+
+    def _mapping_changed(self, topic: str) -> None:
+        self.files.mappings.changed()
+        self.registration.changed(topic)
+        self.followers.journal.record(TOPICS, topic)
 
     def _filters_changed(self, key: Key) -> None:
         self.files.filters.changed()
@@ -378,5 +372,6 @@ def _followers(settings: BrokerSettings, replication: Replication, entropy: Entr
 
 
 def _ids(entropy: Entropy, place: Location) -> UniqueIds:
-    process, token = entropy.below(_PROCESSES), entropy.token(4)
-    return UniqueIds(address=place.packed[:-4], process=process, token=token)
+    return UniqueIds(
+        address=place.packed[:-4], process=entropy.below(_PROCESSES), token=entropy.token(4)
+    )

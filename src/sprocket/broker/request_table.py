@@ -7,6 +7,7 @@ from functools import partial
 from sprocket.audit.audit_log import AuditLog
 from sprocket.broker.audited import audit_trail
 from sprocket.broker.dispatch import Dispatch, Endpoints, RunEndpoints
+from sprocket.broker.logical.requests import around
 from sprocket.broker.members.seat import Seat
 from sprocket.broker.operate.accounts import AccountEndpoints
 from sprocket.broker.operate.connections import ConnectionRequests
@@ -22,7 +23,8 @@ from sprocket.broker.operate.settings import SettingRequests
 from sprocket.broker.operate.state_changes import StateRequests
 from sprocket.broker.operate.topics import TopicRequests
 from sprocket.broker.operate.volumes import VolumeRequests
-from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.parts import BrokerParts
+from sprocket.broker.place import Location, Ports
 from sprocket.broker.pop.modes import RequestModeRequests
 from sprocket.broker.reading.positions import OffsetRequests
 from sprocket.broker.reading.query import QueryRequests
@@ -76,8 +78,19 @@ class RequestTable:
             parts.tables.accounts, parts.rights, parts.pool,
             lambda: parts.replication.master.address,
         )  # fmt: skip
-        messages, self._runs = self._messages()
+        placing = Placing(
+            self._tables.topics,
+            static=self._tables.mappings.by_topic,
+            settings=settings,
+            entropy=world.entropy,
+        )
+        messages, self._runs, reader = self._messages(placing)
         self._table = {**messages, **self._consumers(), **self._operators()}
+        self._table |= around(
+            dict(self._table), self._tables, settings, pool=parts.pool, reader=reader,
+            ingress=parts.ingress, acknowledgement=parts.acknowledgement, rules=parts.delay_rules,
+            clock=world.clock,
+        )  # fmt: skip
         if seat is not None:
             self._table |= seat.endpoints
 
@@ -90,6 +103,7 @@ class RequestTable:
             run_endpoints=self._runs,
             check=self._check,
             trail=self._trail,
+            quotas=self._parts.quotas,
         )
 
     def of_slave(self, *, was_master: bool = False) -> Dispatch:
@@ -102,10 +116,17 @@ class RequestTable:
             self._settings,
             is_acting=lambda: was_master or acting.is_acting,
         )
-        return Dispatch(table, refusals=refusals, check=self._check, trail=self._trail)
+        return Dispatch(
+            table,
+            refusals=refusals,
+            check=self._check,
+            trail=self._trail,
+            quotas=self._parts.quotas,
+        )
 
-    def _messages(self) -> tuple[Endpoints, RunEndpoints]:
-        """Endpoints that store and read messages, and those for sends that arrive together."""
+    def _messages(self, placing: Placing) -> tuple[Endpoints, RunEndpoints, SendReader]:
+        """Endpoints that store and read messages, those for sends that arrive together, and what
+        reads sends."""
         parts, tables = self._parts, self._tables
         rules = GroupRules(
             tables.topics,
@@ -114,7 +135,6 @@ class RequestTable:
             settings=self._settings,
             entropy=self._entropy,
         )
-        placing = Placing(tables.topics, settings=self._settings, entropy=self._entropy)
         reader = SendReader(
             placing,
             rules=rules,
@@ -146,6 +166,7 @@ class RequestTable:
             **send_backs.endpoints(),
             **parts.pulls.endpoints(),
             **parts.pop.endpoints(),
+            **parts.lite.endpoints(),
             **QueryRequests(self._store).endpoints(),
             **transactions.endpoints(),
             **TimerRequests(
@@ -157,7 +178,7 @@ class RequestTable:
                 clock=self._clock,
             ).endpoints(),
         }
-        return endpoints, {**sends.runs(), **parts.pop.runs()}
+        return endpoints, {**sends.runs(), **parts.pop.runs()}, reader
 
     def _consumers(self) -> Endpoints:
         """Endpoints for heartbeats, filters, consumer offsets and queue locks."""
@@ -188,6 +209,7 @@ class RequestTable:
                 tables.locks,
                 parts.files.locks,
                 topics=tables.topics,
+                mappings=tables.mappings,
                 broker=self._settings.config.name,
                 may_lease=parts.acting.may_lease,
             ).endpoints(),
@@ -208,23 +230,23 @@ class RequestTable:
             on_cleaned=parts.pop.forget_group,
         )  # fmt: skip
         topics = TopicRequests(
-            tables.topics, self._store, parts.pulls, parts.pop, offsets=tables.offsets,
-            clients=tables.clients, volumes=tables.volumes, settings=self._settings,
-            save_topics=parts.files.topics.written, save_offsets=save_offsets,
+            tables.topics, tables.mappings, self._store, parts.pulls, parts.pop,
+            offsets=tables.offsets, clients=tables.clients, volumes=tables.volumes,
+            settings=self._settings, save_topics=parts.files.topics.written,
+            save_mappings=parts.files.mappings.written, save_offsets=save_offsets,
             on_removed=partial(parts.followers.journal.record, TOPICS),
+            before_delete=parts.lite.forget_parent,
         )  # fmt: skip
         connections = ConnectionRequests(
-            tables.clients,
-            self._store,
-            topics=tables.topics,
-            groups=tables.groups,
+            tables.clients, self._store, topics=tables.topics, groups=tables.groups,
             broker_name=self._settings.config.name,
-        )
+        )  # fmt: skip
         named = once_saved(
             {**topics.endpoints(), **groups.endpoints()},
             parts.files.topics,
             parts.files.groups,
             parts.files.locks,
+            parts.files.mappings,
             reports_failure=True,
         )
         state = StateRequests(
@@ -278,6 +300,7 @@ class RequestTable:
             clients=tables.clients,
             pulls=parts.pulls,
             pops=parts.pop,
+            mappings=tables.mappings,
             settings=self._settings,
             save=parts.files.save_reset,
         )

@@ -32,7 +32,7 @@ _LIVE = frozenset(
         "transaction_check_ms", "transaction_checks_max", "transactions_max", "recall",
         "topics_max", "groups_max", "drain_ms", "slave_timeout_ms", "slave_reads",
         "memory_percent", "pop_retry_v2", "pop_retry_percent", "held_pops_max",
-        "held_pops_queue_max", "request_mode", "pop_share_queues", "server_rebalance",
+        "held_pops_queue_max", "quotas", "request_mode", "pop_share_queues", "server_rebalance",
     )
 ) | frozenset(
     f"store.{name}"

@@ -1,4 +1,4 @@
-"""`sprocket config get` and `set`: the settings of brokers that run.
+"""`sprocket config get`, `set` and `quotas`: the settings of brokers that run, and their limits.
 
 These commands are added to `app` of `settings`.
 """
@@ -108,6 +108,26 @@ def change(
     shown = " ".join(f"{name}={_shown(name, value)}" for name, value in wanted.items())
     for each in changed:
         typer.echo(f"{each}: {shown}, until it stops")
+
+
+@command(
+    app,
+    "quotas",
+    "sprocket config quotas",
+    "sprocket config quotas --json",
+)
+def quotas(
+    nameserver: NameServers = NAMESERVER, as_json: Json = False, timeout: Timeout = 5.0
+) -> None:
+    """Shows what brokers refused or delayed because of quotas, and who is over a limit now."""
+    from sprocket.admin import brokers
+
+    found = ask(nameserver, timeout, brokers.quota_counts)
+    if as_json:
+        for each in found:
+            render.json(each._asdict())
+        return
+    render.table(("broker", "what", "kind", "limit", "name", "times"), found)
 
 
 def _shown(name: str, value: str) -> str:

@@ -377,7 +377,7 @@ class LitePullConsumer(Lifecycle):
     async def _offsets(self, queue: QueueId) -> BrokerOffsets:
         session = self._running()
         arguments.check_queue(queue)
-        if session.routes.address(queue.broker) is None:
+        if session.routes.address(queue.place) is None:
             await session.routes.fetch(queue.topic, Deadline.after_ms(self.config.call_timeout_ms))
         return BrokerOffsets(session, self.group, self.config.call_timeout_ms, is_patient=True)
 

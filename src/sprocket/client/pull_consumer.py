@@ -215,7 +215,7 @@ class PullConsumer(Lifecycle):
     async def _offsets(self, queue: QueueId) -> BrokerOffsets:
         session = self._joined()
         check_queue(queue)
-        if session.routes.address(queue.broker) is None:
+        if session.routes.address(queue.place) is None:
             await session.routes.fetch(queue.topic, Deadline.after_ms(self.config.call_timeout_ms))
         return BrokerOffsets(session, self.group, self.config.call_timeout_ms, is_patient=True)
 
@@ -237,8 +237,8 @@ class PullConsumer(Lifecycle):
     async def _pull(self, request: PullMessage, wanted: Filter, deadline: Deadline) -> Pulled:
         session = self._joined()
         request.expression_type, request.subscription = wanted.kind, wanted.expression
-        broker = request.bname or ""
-        await self._offsets(QueueId(request.topic, broker, request.queue_id))
+        queue = QueueId(request.topic, request.bname or "", request.queue_id)
+        await self._offsets(queue)
         is_held = bool(request.sys_flag & SUSPEND)
 
         async def ask(master: str) -> PullAnswer:
@@ -249,17 +249,17 @@ class PullConsumer(Lifecycle):
                 reply = await pool.call(master, request, deadline=deadline, is_held=is_held)
             return read_pull(reply)
 
-        where = session.routes.nearest(broker, MASTER)
+        where = session.routes.nearest(queue.place, MASTER)
         if where is not None and where[0] != MASTER:
             answer = await ask(where[1])
         else:
             patience = self.config.call_timeout_ms / 1000
             answer = await session.search.call(
-                broker, request.topic, ask, deadline, patience=patience
+                queue.place, request.topic, ask, deadline, patience=patience
             )
         opening = Opening()
         first = request.queue_offset  # a batch begins with messages that were read before
-        found = answer.messages(broker, wanted, opening)
+        found = answer.messages(queue, wanted, opening)
         messages = [message for message in found if message.queue_offset >= first]
         return Pulled(
             answer.status,

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from sprocket.base.errors import (
     ConnectFailed,
+    NotLeaderForQueue,
     ServiceNotAvailable,
     SlaveNotAvailable,
     SprocketError,
@@ -33,14 +34,18 @@ def may_pass(error: SprocketError) -> bool:
 def is_refusal(error: SprocketError) -> bool:
     """Whether a broker certainly carried nothing out, and may soon be ready or be replaced.
 
-    These are the replies of a slave, of a master that stops or may not accept messages, and of a
-    broker that is overloaded. A slave refuses ends of transactions with the code that means, for a
-    send, that the message is stored; a send never raises that one. Source: `rejectRequest` and
-    `handlePutMessageResult` of SendMessageProcessor, and EndTransactionProcessor, of RocketMQ 5.x.
+    These are the replies of a slave, of a master that stops or may not accept messages, of a broker
+    that does not lead a logical queue any more, and of one that is overloaded. A slave refuses ends
+    of transactions with the code that means, for a send, that the message is stored; a send never
+    raises that one. Source: `rejectRequest` and `handlePutMessageResult` of SendMessageProcessor,
+    and EndTransactionProcessor, of RocketMQ 5.x.
     """
     if isinstance(error, SystemFailure):
         return _TOO_FEW_COPIES in error.remark
-    return isinstance(error, ConnectFailed | SystemBusy | ServiceNotAvailable | SlaveNotAvailable)
+    return isinstance(
+        error,
+        ConnectFailed | SystemBusy | ServiceNotAvailable | SlaveNotAvailable | NotLeaderForQueue,
+    )
 
 
 class Attempts:

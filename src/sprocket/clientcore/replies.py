@@ -10,6 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from sprocket.base.errors import RemoteProtocolError
+from sprocket.message.offsets import QueueOffset
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Buffer, Command
 from sprocket.protocol.requests.pull import PullReply
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from sprocket.filter.choice import Filter
     from sprocket.message.message import StoredMessage
     from sprocket.message.opening import Opening
+    from sprocket.message.queue import QueueId
 
 
 class SendStatus(Enum):
@@ -86,6 +88,7 @@ class PullAnswer(NamedTuple):
         min_offset, max_offset: the queue's first offset, and the one after its last.
         broker_number: the process of the broker that the next pull should go to; 0 is the master.
         records: the records of the messages, one after the other; empty unless `FOUND`.
+        offset_delta: what is added to the offsets in the records, of a logical queue; else None.
     """
 
     status: PullStatus
@@ -94,12 +97,13 @@ class PullAnswer(NamedTuple):
     max_offset: int
     broker_number: int
     records: Buffer
+    offset_delta: int | None = None
 
-    def messages(self, broker: str, wanted: Filter, opening: Opening) -> Iterator[StoredMessage]:
+    def messages(self, queue: QueueId, wanted: Filter, opening: Opening) -> Iterator[StoredMessage]:
         """The messages that match; brokers may have compared only the hashes of tags.
 
         Args:
-            broker: the name of the broker that replied.
+            queue: the queue that was asked for.
             opening: opens their bodies; if it stops, the messages end there: see `after`.
 
         Raises:
@@ -108,14 +112,18 @@ class PullAnswer(NamedTuple):
         # Tasks of Spark decode records to columns instead, and need not import this.
         from sprocket.message.record import scan
 
-        found = scan(self.records, broker, opening=opening)
+        found = scan(self.records, queue.broker, opening=opening)
+        if self.offset_delta is not None:
+            found = _in_logical(found, queue, self.offset_delta)
         if wanted.is_all:
             return found
         return (message for message in found if wanted.matches(message.properties))
 
     def after(self, opening: Opening) -> int:
         """Where the next pull begins, once the messages that `opening` left are read."""
-        return self.next_offset if opening.stopped_at is None else opening.stopped_at
+        if opening.stopped_at is None:
+            return self.next_offset
+        return opening.stopped_at + (self.offset_delta or 0)
 
 
 def read_pull(reply: Command) -> PullAnswer:
@@ -142,4 +150,15 @@ def read_pull(reply: Command) -> PullAnswer:
         fields.max_offset,
         fields.suggest_which_broker_id,
         reply.body if is_found else b"",
+        fields.offset_delta,
     )
+
+
+def _in_logical(
+    found: Iterator[StoredMessage], queue: QueueId, delta: int
+) -> Iterator[StoredMessage]:
+    """The messages with the queue and the offsets by which clients know them."""
+    for message in found:
+        message.queue = queue
+        message.queue_offset = QueueOffset(message.queue_offset + delta)
+        yield message

@@ -9,7 +9,7 @@ RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sprocket.base.errors import ConnectFailed, RouteNotFound, SprocketError, TopicNotFound
@@ -18,7 +18,7 @@ from sprocket.message.topic import is_readable, is_writable
 from sprocket.protocol.codes import MASTER
 
 if TYPE_CHECKING:
-    from sprocket.protocol.bodies import Route
+    from sprocket.protocol.bodies import MappingInfo, Route
 
 #: A name server that reports more queues of one topic on one broker is broken.
 _QUEUES_MAX = 65_536
@@ -48,9 +48,12 @@ def read_route(topic: str, route: Route) -> TopicRoute:
 
     Only a master accepts messages, while any process of a broker can be read. An order
     configuration replaces the writable queues. It is not compared with the brokers in the reply, so
-    that a key keeps its queue even while the broker of that queue is away.
+    that a key keeps its queue even while the broker of that queue is away. A static topic has its
+    logical queues, also those whose broker is away.
     """
     addresses = {each.broker_name: dict(each.broker_addrs) for each in route.broker_datas}
+    if route.topic_queue_mapping_by_broker and not route.order_topic_conf:
+        return _static_route(topic, addresses, route.topic_queue_mapping_by_broker.values())
     writable: set[QueueId] = set()
     readable: set[QueueId] = set()
     headless: set[QueueId] = set()
@@ -67,6 +70,23 @@ def read_route(topic: str, route: Route) -> TopicRoute:
     return TopicRoute(
         tuple(in_order), tuple(sorted(readable)), addresses, headless=tuple(sorted(headless))
     )
+
+
+def _static_route(
+    topic: str, addresses: dict[str, dict[int, str]], mappings: Iterable[MappingInfo]
+) -> TopicRoute:
+    """The route of a static topic: each logical queue has the addresses of the broker that leads
+    it."""
+    # Tasks of Spark read routes, and need not import all bodies for it.
+    from sprocket.clientcore.logical_queues import brokers_of_queues
+
+    queues = []
+    for (name, number), broker in sorted(brokers_of_queues(mappings).items()):
+        queue = QueueId(topic, name, number)
+        queues.append(queue)
+        if broker in addresses:
+            addresses[queue.place] = addresses[broker]
+    return TopicRoute(tuple(queues), tuple(queues), addresses)
 
 
 def _queues(topic: str, broker: str, count: int) -> Iterator[QueueId]:

@@ -69,6 +69,9 @@ INNER_COUNT = "INNER_NUM"
 INNER_BASE = "INNER_BASE"
 PRIORITY = "_SYS_MSG_PRIORITY_"
 LITE_TOPIC = "__LITE_TOPIC"
+#: The queue of a message's lite topic, and the offset there. RocketMQ's names allow several queues.
+LITE_QUEUE = "INNER_MULTI_DISPATCH"
+LITE_OFFSET = "INNER_MULTI_QUEUE_OFFSET"
 TIMER_DELAY_SECONDS = "TIMER_DELAY_SEC"
 TIMER_DELAY_MS = "TIMER_DELAY_MS"
 TIMER_DELIVER_MS = "TIMER_DELIVER_MS"
@@ -103,6 +106,8 @@ OF_BROKERS = frozenset(
         POP_HANDLE,
         INNER_COUNT,
         INNER_BASE,
+        LITE_QUEUE,
+        LITE_OFFSET,
     }
 )
 

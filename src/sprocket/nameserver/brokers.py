@@ -14,6 +14,7 @@ from sprocket.nameserver.instances import BrokerInfo, BrokerInstances, BrokerQue
 from sprocket.nameserver.rivals import Rivals
 from sprocket.nameserver.routes import RouteTable, Superseded
 from sprocket.nameserver.settings import ORDER_NAMESPACE, KeyValueSettings
+from sprocket.nameserver.static_topics import mappings_in
 from sprocket.protocol import registration
 from sprocket.protocol.bodies import (
     BrokerData,
@@ -87,6 +88,7 @@ class BrokerRequests:
             address=asked.broker_addr,
             ha_address=asked.ha_server_addr,
             topics=_queues(body.topics.topic_config_table, self._warnings),
+            mappings=mappings_in(body.topics.topic_queue_mapping_info_map, asked.broker_name),
             version=_version(body.topics.data_version),
             expiry_ms=asked.heartbeat_timeout_millis,
             acting_master=asked.enable_acting_master,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sprocket.auth.first_users import JSON_KEYS, JSON_USER, keys_form, user_form
 from sprocket.base import setting_forms as forms
 from sprocket.base.config import Conflict, setting
+from sprocket.quotas.rules import quotas
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,11 @@ class NameServerConfig:
     topics_max: int = setting(200_000, "Topics at most.", minimum=1)
     brokers_max: int = setting(10_000, "Broker processes at most.", minimum=1)
     kv_entries_max: int = setting(100_000, "Key-value settings at most.", minimum=1)
+    quotas: tuple[str, ...] = setting(
+        (),
+        "What an address or connection may take: rules such as `ip * requests=200 connections=50`.",
+        form=quotas,
+    )
     frame_bytes_max: int = setting(
         16 << 20, "Largest request that is accepted.", minimum=1 << 16, maximum=1 << 30
     )

@@ -30,6 +30,7 @@ CHANGEABLE = frozenset(
         "all_topics_list",
         "acting_masters",
         "notify_smallest",
+        "quotas",
     }
 )
 
@@ -147,6 +148,8 @@ def _plain(declared: Declared, value: Any) -> str:
         return SECRET_MASK
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple):
+        return ";".join(value)
     return "" if value is None else str(value)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from sprocket.protocol.bodies import MappingInfo
+
 
 class Version(NamedTuple):
     """The version of a broker's topics; it differs once they have changed. Source: DataVersion."""
@@ -37,6 +39,7 @@ class BrokerInfo:
         number: 0 for the master, else a slave's number.
         address, ha_address: its addresses for clients and for slaves.
         topics: all its topics, or only those that changed.
+        mappings: of those of its topics that are static.
         version: of its topics.
         expiry_ms: after how much silence it expires, or None for the name server's default.
         acting_master: whether a slave may act as the master; None: it is of a release that does not
@@ -51,6 +54,7 @@ class BrokerInfo:
     address: str
     ha_address: str = ""
     topics: Mapping[str, BrokerQueues] = field(default_factory=dict)
+    mappings: Mapping[str, MappingInfo] = field(default_factory=dict)
     version: Version = NO_VERSION
     expiry_ms: int | None = None
     acting_master: bool | None = None
@@ -124,7 +128,11 @@ class SmallestChange:
 
 
 class RouteEntry(NamedTuple):
-    """A topic's queues by broker name, and those brokers; both sorted by name."""
+    """A topic's queues by broker name, and those brokers; both sorted by name.
+
+    `mappings`: of a static topic, by broker name.
+    """
 
     queues: dict[str, BrokerQueues]
     brokers: list[BrokerInstances]
+    mappings: dict[str, MappingInfo] | None = None

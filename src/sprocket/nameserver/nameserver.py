@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -15,7 +16,7 @@ from sprocket.audit.trail import AuditedClients, AuditTrail
 from sprocket.auth.first_users import signer_in
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline, loop_ms
-from sprocket.base.errors import ConfigError, CorruptRecord, SprocketError
+from sprocket.base.errors import ConfigError, CorruptRecord, SprocketError, SystemBusy
 from sprocket.base.ports import Clock, Disk
 from sprocket.nameserver.accounts import NameServerAccounts
 from sprocket.nameserver.config import NameServerConfig
@@ -26,7 +27,8 @@ from sprocket.nameserver.routes import RouteTable
 from sprocket.nameserver.settings import KeyValueSettings
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.route import RegisterBroker, SmallestNumberChanged
-from sprocket.remoting.endpoints import one_by_one
+from sprocket.quotas.admission import Admission
+from sprocket.remoting.endpoints import EventualResponse, one_by_one
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
@@ -81,8 +83,13 @@ class NameServer:
         self._accounts = NameServerAccounts(self.config, self._disk)
         self._notices: set[asyncio.Task[None]] = set()
         self._settings = KeyValueSettings(entries_max=self.config.kv_entries_max)
+        self._configuration = Configuration(self.config)
+        self._admission = Admission(
+            lambda: self._configuration.now.quotas, clock=lambda: loop_ms() / 1000
+        )
+        self._reply_first = one_by_one(self._reply)
         self._server = Server(
-            one_by_one(self._reply),
+            self._answer_first,
             host=self.config.host,
             port=self.config.port,
             limits=ConnectionLimits(
@@ -90,8 +97,8 @@ class NameServer:
                 unfinished_bytes_max=self.config.unfinished_bytes_max,
             ),
             tls=checked_settings(tls),
+            ip_rules=self._admission,
         )
-        self._configuration = Configuration(self.config)
         self._audit = audit_log(
             audit,
             server="nameserver",
@@ -163,6 +170,14 @@ class NameServer:
     async def serve(self) -> None:
         """Never returns; it keeps the name server running until it is cancelled."""
         await asyncio.Event().wait()
+
+    def _answer_first(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:
+        if not self._configuration.now.quotas:
+            return self._reply_first(commands, peer)
+        try:
+            return self._admission.answer_first(commands, peer, self._reply_first)
+        except SystemBusy as error:
+            return [Reply(code=error.code, remark=error.remark)]
 
     def _reply(self, command: Command, peer: Peer) -> Reply:
         reply = self._answer(command, peer)

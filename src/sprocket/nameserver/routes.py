@@ -31,6 +31,7 @@ from sprocket.nameserver.instances import (
     SmallestChange,
     Version,
 )
+from sprocket.nameserver.static_topics import StaticTopics
 from sprocket.protocol.codes import MASTER
 
 #: Bounds of the expiry time that an instance may ask for, ms.
@@ -68,6 +69,7 @@ class RouteTable:
         self._topics: dict[str, dict[str, BrokerQueues]] = {}
         #: The topics of each broker, so that one that comes or goes costs only its own topics.
         self._topics_of: dict[str, set[str]] = {}
+        self._static = StaticTopics()
         #: Broker names and numbers by the connection of their last registration: most connections
         #: that close are those of clients.
         self._registered: dict[Hashable, set[tuple[str, int]]] = {}
@@ -176,7 +178,8 @@ class RouteTable:
         if not queues:
             return None
         ordered = dict(sorted(queues.items()))
-        return RouteEntry(ordered, [self._brokers[name] for name in ordered])
+        brokers = [self._brokers[name] for name in ordered]
+        return RouteEntry(ordered, brokers, self._static.of(topic))
 
     def brokers(self) -> list[BrokerInstances]:
         """All brokers, sorted by name."""
@@ -226,6 +229,7 @@ class RouteTable:
         for name in list(queues):
             if cluster is None or self._brokers[name].cluster == cluster:
                 self._forget(topic, name)
+                self._static.forget(topic, name)
 
     def set_permission(self, broker: str, change: Callable[[int], int]) -> int:
         """Changes the permission of all topics of a broker, until the broker itself changes it.
@@ -295,12 +299,15 @@ class RouteTable:
         if is_whole or self._absent_are_deleted:
             for topic in self._topics_of.get(name, set()) - registration.topics.keys():
                 self._forget(topic, name)
+                self._static.forget(topic, name)
         mine = self._topics_of.setdefault(name, set()) if registration.topics else set()
         mine.update(registration.topics)
         for topic, queues in registration.topics.items():
             held = self._topics.setdefault(topic, {})
             if known != registration.version or name not in held:
                 held[name] = queues
+        if known != registration.version:
+            self._static.register(name, registration.topics, registration.mappings)
 
     def _add_topics(self, registration: BrokerInfo) -> None:
         """Adds topics from the slave that stands for the master: its list is a copy, and may be
@@ -311,6 +318,7 @@ class RouteTable:
                 allowed = ~WRITE if registration.acting_master else ~0
                 held[name] = queues._replace(permission=queues.permission & allowed)
                 self._topics_of.setdefault(name, set()).add(topic)
+        self._static.add(name, registration.topics, registration.mappings)
 
     def _remove(self, instances: Iterable[Instance]) -> list[Instance]:
         removed = list(instances)
@@ -333,6 +341,7 @@ class RouteTable:
         del queues[broker]
         if not queues:
             del self._topics[topic]
+            self._static.forget(topic)
         mine = self._topics_of[broker]
         mine.remove(topic)
         if not mine:
@@ -361,4 +370,5 @@ class RouteTable:
             for connection, known in self._registered.items()
             for name, number in known
         )
+        assert self._topics.keys() >= set(self._static.topics())
         assert len(self._topics) <= self._topics_max

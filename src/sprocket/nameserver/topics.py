@@ -63,6 +63,7 @@ class RouteRequests:
             },
             order_topic_conf=order,
             queue_datas=[_queue_data(name, queues) for name, queues in found.queues.items()],
+            topic_queue_mapping_by_broker=found.mappings,
         )
         # Clients before 4.9.4 read only fastjson's dialect, in which numbers are keys of objects.
         is_standard = command.version >= VERSION_STANDARD_JSON

@@ -36,12 +36,13 @@ class PeerRequests:
 
     Attributes:
         tasks: the requests in progress, which wait for something.
+        behind_until: see `turns.Waiting`.
     """
 
     __slots__ = (
         "_endpoint", "_is_in_line", "_loop", "_on_change", "_peer", "_put_off", "_tasks_max",
         "_turns", "_unread_bytes", "_unread_bytes_max", "_waits_for_reader", "_when_handled",
-        "_writer", "tasks",
+        "_writer", "behind_until", "tasks",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +70,7 @@ class PeerRequests:
         #: Requests that wait for a turn of this peer, and whether it is in the line for one.
         self._put_off: Sequence[Command] = ()
         self._is_in_line = False
+        self.behind_until = 0.0
         self._when_handled: Callable[[], None] | None = None
         self.tasks: set[asyncio.Task[None]] = set()
 
@@ -93,13 +95,15 @@ class PeerRequests:
         if self._put_off:
             self._put_off = [*self._put_off, *requests]
             self._on_change()
-        elif self._turns.is_over or self._is_unread:
+        elif self._turns.is_over or self._is_unread or self._turns.is_behind(self):
             self._put_off = requests
             self.go_on()
         else:
             began = self._loop.time()
             self._handle(requests, began + TURN_SECONDS)
-            self._turns.spend(self._loop.time() - began)
+            seconds = self._loop.time() - began
+            self._turns.spend(seconds)
+            self._turns.charge(self, seconds)
             if self._put_off:
                 self.go_on()
 

@@ -14,6 +14,7 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import UsageError
 from sprocket.remoting import address
 from sprocket.remoting.endpoints import BatchEndpoint
+from sprocket.remoting.ip_counts import IpCounts, IpRules
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.tls.entrance import Entrance, entrance_of
 from sprocket.remoting.tls.settings import TlsConfig
@@ -44,6 +45,7 @@ class Server:
             default is a quarter of the process's limit of open files, since a store that cannot
             open a file fails.
         tls: whether and how it speaks TLS; without it every connection is plain.
+        ip_rules: say how many connections an IP address may have; None for any number.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Server:
         limits: ConnectionLimits | None = None,
         connections_max: int | None = None,
         tls: TlsConfig | None = None,
+        ip_rules: IpRules | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._host = address.bare(host)
@@ -68,6 +71,7 @@ class Server:
         self._connections_max = connections_max or share_of_files()
         self._warned_at = -_WARN_SECONDS
         self._tls = tls
+        self._ips = IpCounts(ip_rules)
         self._entrance: Entrance | None = None
 
     @property
@@ -95,7 +99,7 @@ class Server:
         loop = asyncio.get_running_loop()
         self._turns = Turns(loop)
         self._entrance = entrance_of(
-            self._tls, self._turns, silent_seconds=self._limits.idle_seconds
+            self._tls, self._turns, silent_seconds=self._limits.idle_seconds, ips=self._ips
         )
         try:
             self._listening = await loop.create_server(
@@ -146,6 +150,7 @@ class Server:
             is_client=True,
             turns=self._turns,
             unfinished=self._unfinished,
+            ips=self._ips,
         )
         self._peers[peer] = None
         peer.on_close(self._forget)

@@ -22,6 +22,7 @@ from sprocket.protocol.signing import Signer
 from sprocket.remoting import address
 from sprocket.remoting.calls import Calls
 from sprocket.remoting.endpoints import BatchEndpoint
+from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.requests import PeerRequests
 from sprocket.remoting.turns import Turns
@@ -49,6 +50,7 @@ class Peer(asyncio.Protocol):
         limits: the limits of the connection.
         is_client: whether it connected to us. Then its requests wait while it reads no replies.
         turns: shares the loop between this peer and the others.
+        ips: counts its connection, and closes it if its address has too many.
         unfinished: bounds the incomplete frames of all peers.
         serialization: that of our own requests; a reply has that of its request.
         signer: signs our own requests.
@@ -68,8 +70,10 @@ class Peer(asyncio.Protocol):
         unfinished: UnfinishedFrames,
         serialization: int = JSON,
         signer: Signer | None = None,
+        ips: IpCounts | None = None,
     ) -> None:
         self._limits = limits
+        self._ips = ips
         self._serialization = serialization
         self._signer = signer
         self._incoming = Connection(limits.frame_bytes_max)
@@ -107,6 +111,9 @@ class Peer(asyncio.Protocol):
         self._writer.connected(self._transport)
         self.address = address.of_socket(transport.get_extra_info("peername"))
         self._calls.connected(self.address)
+        if self._ips is not None and not self._ips.enter(self.address):
+            self._ips = None
+            self.abort()
 
     def data_received(self, data: bytes) -> None:
         """Handles received bytes: part of a frame, or dozens of frames."""
@@ -142,6 +149,8 @@ class Peer(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Cleans up after the connection: calls fail, the peer's requests are cancelled."""
         self._closed.set_result(None)
+        if self._ips is not None:
+            self._ips.leave(self.address)
         if isinstance(error, ConnectionLost):  # TLS knows why
             self._lost_why = f": {error}"
         self._calls.fail(ConnectionLost(f"the connection to {self.address} broke{self._lost_why}"))

@@ -1,7 +1,7 @@
 """The store of one broker: a log of records, and the queues through which they are found.
 
     <root>/commitlog/       the log
-    <root>/consumequeue/    the queues; batchconsumequeue/: those of batches
+    <root>/consumequeue/    the queues; batchconsumequeue/: of batches; litequeue/: of lite topics
     <root>/index/           where to find messages by key
     <root>/checkpoint       how far log and views are on the disk
     <root>/abort            exists while the store is open, so a crash leaves it behind
@@ -44,6 +44,7 @@ class Store:
         replica: the log as replication uses it: its bytes, and copies of a master's.
         batches: the topics that keep each batch as one record.
         flags: whether messages are accepted, and why not.
+        lite: the lite topics.
         stored: the queues with what readers do not see yet, for the broker's own parts.
     """
 
@@ -56,6 +57,7 @@ class Store:
         self._log = parts.log
         self.replica = parts.replica
         self.batches = parts.batches
+        self.lite = parts.lite_topics
         self.cold = ColdReads(parts.log, parts.queues.by_name, parts.index)
         self.stored = StoredQueues(parts.log, parts.queues.by_name)
         self._abort = parts.abort
@@ -90,8 +92,7 @@ class Store:
 
         Args:
             store_host: packed address of the broker, 8 or 20 bytes, which its records carry.
-            tag_codes: the rules by which recovery makes the tag codes of topics whose queue entries
-                do not hold the hash of a tag; `TAGS_ONLY` if there are no such topics.
+            tag_codes: rules for tag codes that are no tag's hash; `TAGS_ONLY` if there are none.
             safe, is_copy, is_member, cut_at: see `StoreParts` and `recover_and_open`.
 
         Raises:
@@ -271,11 +272,8 @@ class Store:
         end_ms: int = LONG_MAX,
         end: int | None = None,
     ) -> list[memoryview]:
-        """Records of a topic that carry a key or unique id, stored between two times, newest first.
-
-        Args:
-            end: only those before this log offset; `readable_end` for those that readers see.
-        """
+        """Records of a topic that carry a key or unique id, stored between two times, newest first;
+        only those before the log offset `end`, which is `readable_end` for readers."""
         span = KeySearchRange(begin_ms, end_ms, end)
         return find(self._log, self._index, topic, key=key, count_max=count_max, span=span)
 
@@ -396,5 +394,6 @@ class Store:
             except OSError as error:
                 raise StoreError(f"topic {topic} cannot be deleted: {error}") from error
         self._queues.remove(topic)
+        self.lite.forget(topic)
         if self._confirmed is not None:
             self._confirmed.forget(topic)

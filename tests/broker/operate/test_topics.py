@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from sprocket.protocol.bodies import GroupList, TopicConfig, TopicConfigList, TopicList, TopicTable
+from sprocket.protocol.bodies import (
+    GroupList,
+    MappedTopic,
+    MappingDetail,
+    MappingItem,
+    TopicConfig,
+    TopicConfigList,
+    TopicList,
+    TopicTable,
+)
 from sprocket.protocol.requests.topic import (
     AllTopicConfigs,
     CleanUnusedTopics,
+    CreateStaticTopic,
     CreateTopic,
     CreateTopics,
     DeleteTopic,
@@ -120,3 +130,55 @@ def test_a_topic_for_messages_of_all_types_is_made_only_if_that_is_allowed() -> 
 
     play(test)
     play(allowed, mixed_message_type=True)
+
+
+def mapping(epoch: int = 1, broker: str = "broker-a", **changes: object) -> MappingDetail:
+    fields = {
+        "bname": broker,
+        "epoch": epoch,
+        "hosted_queues": {
+            0: [MappingItem(bname=broker)],
+            1: [MappingItem(bname=broker, queue_id=1)],
+        },
+        "topic": "T",
+        "total_queues": 2,
+    }
+    return MappingDetail(**(fields | changes))  # type: ignore[arg-type]
+
+
+def static(**changes: object) -> CreateStaticTopic:
+    made = {name: getattr(create(), name) for name in CreateTopic.__struct_fields__}
+    return CreateStaticTopic(**(made | changes))
+
+
+def test_a_static_topic_is_made_shown_and_deleted() -> None:
+    async def test(asker: Asker) -> None:
+        assert await asker.code(static(), mapping().encode()) == SUCCESS
+        assert (await shown(asker)).write_queue_nums == 3
+        reply = await asker.call(TopicConfigOf(topic="T", lo=True))
+        assert MappedTopic.decode(reply.body).mapping_detail == mapping()
+        assert b"mappingDetail" not in (await asker.call(TopicConfigOf(topic="T"))).body
+        table = TopicTable.decode((await asker.call(AllTopicConfigs())).body)
+        assert table.topic_queue_mapping_detail_map == {"T": mapping()}
+        assert await asker.code(create(write_queue_nums=1)) == 29
+        assert await asker.code(DeleteTopic(topic="T")) == SUCCESS
+        assert await asker.code(create()) == SUCCESS
+        reply = await asker.call(TopicConfigOf(topic="T", lo=True))
+        assert MappedTopic.decode(reply.body).mapping_detail is None
+
+    play(test)
+
+
+def test_a_static_topic_that_contradicts_itself_is_refused() -> None:
+    async def test(asker: Asker) -> None:
+        assert await asker.code(static(), mapping(broker="other").encode()) == 1
+        assert await asker.code(static(topic="U"), mapping().encode()) == 29
+        assert await asker.code(static(write_queue_nums=1), mapping().encode()) == 29
+        assert await asker.code(static(topic="TBW102"), mapping(topic="TBW102").encode()) == 29
+        assert await asker.code(static(), b"{") == 1
+        assert await asker.code(TopicConfigOf(topic="T")) == 17
+        assert await asker.code(static(), mapping(epoch=5).encode()) == SUCCESS
+        assert await asker.code(static(), mapping(epoch=4).encode()) == 1
+        assert await asker.code(static(force=True), mapping(epoch=4).encode()) == SUCCESS
+
+    play(test)

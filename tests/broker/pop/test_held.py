@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from sprocket.testing.loop import simulate
 from tests.broker.parts import Asker, another, play, serving
 from tests.broker.pop.popping import POLLING_TIMEOUT, pop
@@ -55,6 +57,25 @@ def test_a_topic_of_many_queues_wakes_too() -> None:
         await asker.send("t", b"x", queue=299)
         async with asyncio.timeout(0.5):
             assert (await waiting).bodies == [b"x"]
+
+    play(test)
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 4), (100, 300), (300, 400)])
+def test_pops_that_wait_see_the_queues_that_a_topic_gets_meanwhile(before: int, after: int) -> None:
+    async def test(asker: Asker) -> None:
+        await asker.create("t", before)
+        others = [asyncio.create_task(pop(asker, hold_ms=60_000, group="h")) for _ in range(2)]
+        waiting = asyncio.create_task(pop(asker, hold_ms=60_000))
+        await asyncio.sleep(1)
+        await asker.create("t", after)
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        await asker.send("t", b"x", queue=after - 1)
+        async with asyncio.timeout(0.5):
+            assert (await waiting).bodies == [b"x"]
+        for each in others:
+            each.cancel()
 
     play(test)
 

@@ -237,7 +237,10 @@ PEER = cast(Peer, Somebody())
 def readers() -> tuple[RunReader, SendReader]:
     """The reader of runs and that of single sends."""
     placing = Placing(
-        cast(Topics, Known()), settings=cast(BrokerSettings, None), entropy=SeededEntropy(1)
+        cast(Topics, Known()),
+        static=(),
+        settings=cast(BrokerSettings, None),
+        entropy=SeededEntropy(1),
     )
     stamp = Stamp(BrokerConfig(), ids=UniqueIds(address=b"1234", process=1, token=b"5678"))
     settings = BrokerSettings(BrokerConfig(), StoreConfig(message_bytes_max=1))

@@ -100,3 +100,52 @@ def test_values_are_bounded() -> None:
         assert values.all() == ["b 2", "c 3", "d 4"]
 
     play(test)
+
+
+def test_a_doubted_value_counts_again_if_nobody_answers() -> None:
+    async def test(values: FreshValues[str], source: Source) -> None:
+        await values.of("a", Deadline.after(5))
+        values.age("a")
+        source.error = ConnectFailed("away")
+        assert await values.of("a", Deadline.after(5)) == "a 1"
+        assert values.known("a") == "a 1"
+        source.error = None
+        values.age("a")
+        assert await values.of("a", Deadline.after(5)) == "a 3"
+        source.error = RouteNotFound("gone")
+        values.age("a")
+        with pytest.raises(RouteNotFound):
+            await values.of("a", Deadline.after(5))
+
+    play(test)
+
+
+def test_a_fetch_that_began_before_a_doubt_does_not_settle_it() -> None:
+    async def test(values: FreshValues[str], source: Source) -> None:
+        first = asyncio.ensure_future(values.of("a", Deadline.after(5)))
+        await asyncio.sleep(0.5)
+        values.age("a")
+        assert await values.of("a", Deadline.after(5)) == "a 2"
+        assert await first == "a 1"
+        assert values.known("a") == "a 2"
+
+    play(test)
+
+
+def test_a_newer_value_is_fetched_once_and_others_have_the_older_one_meanwhile() -> None:
+    async def test(values: FreshValues[str], source: Source) -> None:
+        loop = asyncio.get_running_loop()
+        await values.of("a", Deadline.after(5))
+        assert await values.newer("a", Deadline.after(5), loop.time() - 1.5) == "a 1"
+        await asyncio.sleep(3)
+        since = loop.time() - 1
+        wanted = [
+            asyncio.ensure_future(values.newer("a", Deadline.after(5), since)) for _ in range(9)
+        ]
+        await asyncio.sleep(0.5)
+        assert values.known("a") == "a 1"
+        assert await asyncio.gather(*wanted) == ["a 2"] * 9
+        assert await values.newer("a", Deadline.after(5), since) == "a 2"
+        assert source.fetches == 2
+
+    play(test)

@@ -47,6 +47,11 @@ def handle_of(pop_ms: int, invisible_ms: int) -> str:
     return f"{PopHandle(0, pop_ms, invisible_ms, 0, '0', 'b', 0, 0).encode()} 1"
 
 
+def kept(handle: str, client_id: str = "c") -> KeptMessage:
+    now = asyncio.get_running_loop().time()
+    return KeptMessage(client_id, "g", "t", handle, now=now, failures_before=0)
+
+
 def play(
     test: Callable[[Renewals, Broker, str], Awaitable[None]], config: ProxyConfig | None = None
 ) -> None:
@@ -55,13 +60,10 @@ def play(
     async def main() -> None:
         clock = LoopClock()
         broker = Broker(clock)
-        renewals = Renewals(
-            config or ProxyConfig(), clock, change=broker.change, group_of=broker.group
-        )
+        renewals = Renewals(config or ProxyConfig(), change=broker.change, group_of=broker.group)
         task = asyncio.ensure_future(renewals.run())
-        now_ms = clock.now_ms()
-        handle = handle_of(now_ms, 60_000)
-        renewals.keep(KeptMessage("c", "g", "t", handle, since_ms=now_ms, failures_before=0))
+        handle = handle_of(clock.now_ms(), 60_000)
+        renewals.keep(kept(handle))
         await test(renewals, broker, handle)
         task.cancel()
         await renewals.close(1)
@@ -143,8 +145,72 @@ def test_messages_of_a_client_that_is_gone_become_visible() -> None:
     play(test)
 
 
-def test_they_are_bounded() -> None:
+def test_they_are_bounded_and_one_client_has_its_share() -> None:
     async def test(renewals: Renewals, broker: Broker, handle: str) -> None:
-        assert renewals.is_full
+        assert not renewals.is_full("c")
+        renewals.keep(kept(handle_of(1, 60_000)))
+        assert (renewals.is_full("c"), renewals.is_full("other")) == (True, False)
+        for at in range(2, 20):
+            renewals.keep(kept(handle_of(at, 60_000), f"c{at}"))
+        assert renewals.is_full("nobody")
 
-    play(test, ProxyConfig(renewals_max=1))
+    play(test, ProxyConfig(renewals_max=20))
+
+
+def test_plans_for_messages_that_are_done_do_not_pile_up() -> None:
+    async def test(renewals: Renewals, broker: Broker, handle: str) -> None:
+        for at in range(20_000):
+            received = handle_of(at + 1, 60_000)
+            renewals.keep(kept(received))
+            assert renewals.taken("c", received) == received
+        assert renewals.planned < 2_000
+        await asyncio.sleep(51)
+        assert [changed for _, changed, _ in broker.changes] == [handle]
+
+    play(test)
+
+
+def test_a_clock_that_is_set_changes_no_renewal() -> None:
+    async def test(renewals: Renewals, broker: Broker, handle: str) -> None:
+        for ahead_ms in (-3_600_000, 3_600_000):
+            renewals.keep(kept(handle_of(broker.clock.now_ms() + ahead_ms, 60_000)))
+        await asyncio.sleep(40)
+        assert broker.changes == []
+        await asyncio.sleep(15)
+        assert len(broker.changes) == 3
+
+    play(test)
+
+
+def test_a_broker_that_is_silent_holds_up_no_other() -> None:
+    async def test(renewals: Renewals, broker: Broker, handle: str) -> None:
+        async def change(group: str, topic: str, changed: str, milliseconds: int) -> str:
+            if " silent " in changed:
+                await asyncio.sleep(3)
+                raise ConnectFailed("silent")
+            return await broker.change(group, topic, changed, milliseconds)
+
+        both = Renewals(ProxyConfig(), change=change, group_of=broker.group)
+        now_ms = broker.clock.now_ms()
+        for at in range(1000):
+            made = PopHandle(0, now_ms, 60_000, 0, "0", "silent", 0, at).encode()
+            both.keep(kept(f"{made} 1"))
+        both.keep(kept(handle, "other"))
+        task = asyncio.ensure_future(both.run())
+        await asyncio.sleep(52)
+        assert [changed for _, changed, _ in broker.changes].count(handle) == 2
+        task.cancel()
+        await both.close(1)
+
+    play(test)
+
+
+def test_many_times_that_end_together_are_begun_in_several_turns() -> None:
+    async def test(renewals: Renewals, broker: Broker, handle: str) -> None:
+        for at in range(5_000):
+            renewals.keep(kept(handle_of(at + 1, 60_000), f"c{at}"))
+        await asyncio.sleep(51.5)
+        assert len(broker.changes) == 5_001
+        assert len(renewals) == 5_001
+
+    play(test)

@@ -258,3 +258,35 @@ def test_a_message_of_rocketmqs_clients_arrives() -> None:
         assert got.system_properties.body_encoding == pb.GZIP
 
     play(test)
+
+
+def test_what_comes_for_a_client_that_has_left_is_not_kept_for_it() -> None:
+    async def test(world: World, client: Client) -> None:
+        await world.make_topic()
+        await client.receive(hold=5)
+        await client.connect(consumer_settings())
+        waiting = client.receiving(hold=20, renew=True)
+        await asyncio.sleep(1)
+        await client.ask("NotifyClientTermination", pb.NotifyClientTerminationRequest())
+        await client.send(message())
+        assert (await waiting).bodies == [b"hello"]
+        await asyncio.sleep(70)  # it is renewed by nobody
+        assert (await Client(world.proxy, "other@1").receive(hold=10)).bodies == [b"hello"]
+
+    play(test)
+
+
+def test_receives_whose_clients_hang_up_count_until_the_broker_answers() -> None:
+    async def test(world: World, client: Client) -> None:
+        await world.make_topic()
+        await client.receive(hold=5)
+        for _ in range(2):
+            waiting = client.receiving(hold=20)
+            await asyncio.sleep(0.5)
+            waiting.cancel()
+            await asyncio.sleep(0.1)
+        assert (await client.receive(hold=5)).code == pb.TOO_MANY_REQUESTS
+        await asyncio.sleep(25)
+        assert (await client.receive(hold=5)).code == pb.MESSAGE_NOT_FOUND
+
+    play(test, config=ProxyConfig(port=8081, receives_max=2))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+
+import pytest
 
 from sprocket.broker.config import BrokerConfig
 from sprocket.proxy.messages import rocketmq_pb2 as pb
-from tests.proxy.world import GROUP, Client, World, play
+from tests.proxy.world import GROUP, TOPIC, Client, World, play
 
 HERE = pb.Endpoints(scheme=pb.IPv4, addresses=[pb.Address(host="10.1.1.1", port=18_081)])
 
@@ -95,5 +98,51 @@ def test_a_member_receives_from_brokers_or_in_order_from_queues() -> None:
         found = await assignment(client, group="ordered")
         assert [each.message_queue.id for each in found.assignments] == [0, 1]
         assert (await assignment(client, "closed")).status.code == pb.FORBIDDEN
+
+    play(test)
+
+
+@pytest.mark.parametrize("method", ["QueryRoute", "QueryAssignment"])
+def test_what_a_client_says_of_itself_is_not_repeated_without_bound(method: str) -> None:
+    async def test(world: World, client: Client) -> None:
+        await world.make_topic(queues=16)
+        kind = getattr(pb, f"{method}Request")
+        long = kind(topic=pb.Resource(name=TOPIC))
+        long.endpoints.addresses.add(host="h" * 2000, port=1)
+        wide = kind(topic=pb.Resource(name=TOPIC, resource_namespace="n" * 300))
+        usual = kind(topic=pb.Resource(name=TOPIC, resource_namespace="n"))
+        usual.endpoints.addresses.extend(
+            [pb.Address(host=f"proxy-{at}", port=1) for at in range(9)]
+        )
+        for request, code in ((long, pb.BAD_REQUEST), (wide, pb.BAD_REQUEST), (usual, pb.OK)):
+            if method == "QueryAssignment":
+                request.group.name = "g"
+            assert (await client.ask(method, request)).status.code == code
+        client.metadata[":authority"] = "h" * 10_000 + ":1"
+        usual.ClearField("endpoints")
+        reply = await client.ask(method, usual)
+        assert reply.status.code == pb.OK
+        assert reply.ByteSize() < 5_000
+
+    play(test)
+
+
+def test_others_have_their_turns_while_routes_of_many_queues_are_made() -> None:
+    async def test(world: World, client: Client) -> None:
+        await world.make_topic(queues=4096)
+        await world.make_group(consume_message_orderly=True)
+        request = pb.QueryRouteRequest(topic=pb.Resource(name=TOPIC))
+        assert len((await client.ask("QueryRoute", request)).message_queues) == 4096
+        share = pb.QueryAssignmentRequest(
+            topic=pb.Resource(name=TOPIC), group=pb.Resource(name=GROUP)
+        )
+        assert len((await client.ask("QueryAssignment", share)).assignments) == 4096
+        asked = [asyncio.ensure_future(client.ask("QueryRoute", request)) for _ in range(5)]
+        asked += [asyncio.ensure_future(client.ask("QueryAssignment", share)) for _ in range(5)]
+        turns = 0
+        while not all(each.done() for each in asked):
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns >= 10 * 8
 
     play(test)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from sprocket.admin import static_topics
+from sprocket.admin.caller import Caller
 from sprocket.broker.config import BrokerConfig
 from sprocket.proxy.config import ProxyConfig
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.messages.times import timestamp
+from sprocket.remoting.pool import Pool
 from tests.proxy.world import Client, World, message, play
 
 WAYS = pytest.mark.parametrize("inner", [False, True], ids=["over connections", "in the process"])
@@ -165,3 +168,17 @@ def test_a_wrong_recall_handle_is_refused() -> None:
         assert (await client.ask("RecallMessage", request)).status.code == 50001
 
     play(test)
+
+
+@WAYS
+def test_a_static_topic_is_refused_and_harms_no_other(inner: bool) -> None:
+    async def test(world: World, client: Client) -> None:
+        await world.make_topic(queues=1)
+        caller = Caller(Pool(), world.names)
+        await static_topics.create(caller, "static", queues=2, brokers=(), now_ms=1)
+        await client.send(message())
+        assert (await client.send(message(topic="static"))).status.code == pb.FORBIDDEN
+        assert (await client.send(message())).status.code == pb.OK
+        assert len((await client.receive()).messages) == 2
+
+    play(test, inner=inner)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sprocket.protocol.bodies import ConsumerConnection, ProducerConnection, RunningInfo
+from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.requests.client import (
     ConsumerConnections,
     ConsumerRunning,
@@ -84,6 +85,22 @@ def test_producers_are_groups_of_their_topics(inner: bool) -> None:
         assert len(ProducerConnection.decode(reply.body).connection_set) == 1
 
     play(test, inner=inner)
+
+
+def test_signs_of_life_in_quick_succession_cost_a_broker_nothing() -> None:
+    async def test(world: World, client: Client) -> None:
+        await world.make_topic()
+        await client.connect(consumer_settings())
+        counts = world.cluster.brokers[0].server._dispatch.counts
+        before = counts[RequestCode.HEART_BEAT]
+        for _ in range(100):
+            assert await heartbeat(client) == pb.OK
+        assert counts[RequestCode.HEART_BEAT] == before
+        await asyncio.sleep(5)
+        assert await heartbeat(client) == pb.OK
+        assert counts[RequestCode.HEART_BEAT] == before + 1
+
+    play(test, inner=True)
 
 
 def test_a_silent_client_is_gone() -> None:

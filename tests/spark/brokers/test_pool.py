@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from sprocket.base.errors import ConnectFailed, RouteNotFound
+from sprocket.base.errors import ConnectFailed, RouteNotFound, UsageError
 from sprocket.message.queue import QueueId
-from sprocket.protocol.bodies import BrokerData, QueueData, Route
+from sprocket.protocol.bodies import BrokerData, MappingInfo, QueueData, Route
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.route import RouteOfTopic
 from sprocket.spark.brokers.pool import ConnectionPool
@@ -52,3 +52,16 @@ def test_a_broker_without_master_is_read_and_not_written() -> None:
         assert wires.to("a").address == server.address
         with pytest.raises(RouteNotFound):
             wires.to("a", is_for_sending=True)
+
+
+def test_a_static_topic_is_refused_in_clear_words() -> None:
+    server = FakeBroker({})
+    mapping = MappingInfo(bname="a", curr_id_map={0: 0}, epoch=1, topic="t", total_queues=1)
+    route = Route(topic_queue_mapping_by_broker={"a": mapping})
+    server.fault = lambda request: Reply(body=route.encode())
+    with (
+        serving(server),
+        ConnectionPool([server.address]) as wires,
+        pytest.raises(UsageError, match="static"),
+    ):
+        wires.route("t")

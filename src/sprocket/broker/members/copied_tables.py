@@ -71,6 +71,7 @@ class CopiedTables:
         tables = self._tables
         self._store.replica.delete_before(state.deletions)
         for name, config in state.topics.items():
+            tables.mappings.copy(name, state.mappings.get(name))
             tables.topics.copy(name, config)
         for name, group in state.groups.items():
             tables.groups.copy(name, group, state.forbidden.get(name) or {})
@@ -157,9 +158,10 @@ class CopiedTables:
             uploads.copy(upload, ())
 
     async def _keep_topics(self, kept: set[str]) -> None:
-        topics = self._tables.topics
+        topics, mappings = self._tables.topics, self._tables.mappings
         async for name in _in_turns(topics.by_name.keys() - kept):
             topics.copy(name, None)
+            mappings.remove(name)
 
     async def _keep_groups(self, kept: set[str]) -> None:
         groups = self._tables.groups
@@ -177,7 +179,13 @@ class CopiedTables:
         """Makes the topics as in a master's table."""
         async for name in _in_turns(table.topic_config_table):
             self._tables.topics.copy(name, table.topic_config_table[name])
+        self._replace_mappings(table)
         await self._keep_topics(set(table.topic_config_table))
+
+    def _replace_mappings(self, table: TopicTable) -> None:
+        wanted, mappings = table.topic_queue_mapping_detail_map or {}, self._tables.mappings
+        for name in mappings.by_topic.keys() | wanted.keys():
+            mappings.copy(name, wanted.get(name))
 
     async def replace_groups(self, table: GroupTable) -> None:
         """Makes the groups as in a master's table."""
@@ -205,6 +213,7 @@ class CopiedTables:
 
     async def saved(self) -> None:
         """Returns when changed topics, groups and users are saved, or the save has failed."""
+        await self._files.mappings.saved()
         await self._files.accounts.saved()
         await self._files.topics.saved()
         await self._files.groups.saved()

@@ -22,7 +22,9 @@ from sprocket.base.troubles import Troubles
 from sprocket.base.watermark import Watermark
 from sprocket.broker.members.acting import EXPIRY_MS
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.queue_mappings import QueueMappings
 from sprocket.broker.tables.topics import Topics
+from sprocket.clientcore.logical_queues import info_of
 from sprocket.message.record import body_crc
 from sprocket.protocol.bodies import DataVersion, RegisterBody, TopicConfig, TopicTable
 from sprocket.protocol.codes import MASTER
@@ -62,6 +64,7 @@ class Registration:
         self,
         pool: Pool,
         topics: Topics,
+        mappings: QueueMappings,
         *,
         settings: BrokerSettings,
         address: str,
@@ -72,6 +75,7 @@ class Registration:
         self._number, self._epoch = number, 0
         self._pool = pool
         self._topics = topics
+        self._mappings = mappings
         self._settings = settings
         self._address = address
         self._ha_address = ha_address
@@ -225,7 +229,11 @@ class Registration:
             mapping_data_version=DataVersion(),
             topic_config_table=topics,
             topic_queue_mapping_detail_map={},
-            topic_queue_mapping_info_map={},
+            topic_queue_mapping_info_map={
+                name: info_of(detail)
+                for name, detail in self._mappings.by_topic.items()
+                if name in topics
+            },
         )
         has_filters = self._settings.config.filter_workers > 0
         servers = [self._address] if has_filters else []

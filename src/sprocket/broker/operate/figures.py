@@ -142,12 +142,15 @@ class BrokerFigures:
         transactions: TransactionCounts,
         timers: TimerFigures | None = None,
         of_group: Callable[[], dict[str, str]] = dict,
+        of_quotas: Callable[[], dict[str, str]] = dict,
     ) -> None:
         """
         Args:
             of_group: figures of a broker that belongs to a group.
+            of_quotas: what was refused or delayed because of quotas.
         """
         self._of_group = of_group
+        self._of_quotas = of_quotas
         self._store = store
         self._volumes = volumes
         self._ingress = ingress
@@ -198,6 +201,7 @@ class BrokerFigures:
             | self._of_timers(now_ms)
             | self._transactions.table()
             | self._of_group()
+            | self._of_quotas()
             | {
                 "bootTimestamp": str(self._started_ms),
                 "brokerActive": "true",

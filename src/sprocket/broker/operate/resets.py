@@ -13,7 +13,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from sprocket.base.errors import ConsumerOffline, GroupNotFound, SystemFailure, TopicNotFound
+from sprocket.base.errors import (
+    ConsumerOffline,
+    GroupNotFound,
+    InvalidParameter,
+    SystemFailure,
+    TopicNotFound,
+)
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.members.callbacks import send_reset
 from sprocket.broker.operate.listings import in_turns, listed
@@ -24,6 +30,7 @@ from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.offsets import ConsumerOffsets
+from sprocket.broker.tables.queue_mappings import QueueMappings
 from sprocket.protocol.bodies import Queue, ResetOffsetBody
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
@@ -48,6 +55,7 @@ class ResetRequests:
         clients: ClientTable,
         pulls: PullRequests,
         pops: PopParts,
+        mappings: QueueMappings,
         settings: BrokerSettings,
         save: Callable[[], Awaitable[None]],
     ) -> None:
@@ -56,6 +64,7 @@ class ResetRequests:
         self._groups = groups
         self._clients = clients
         self._pulls, self._pops = pulls, pops
+        self._mappings = mappings
         self._settings = settings
         self._save = save
 
@@ -74,12 +83,18 @@ class ResetRequests:
 
         Raises:
             TopicNotFound, GroupNotFound: there is no such topic or group.
+            InvalidParameter: the topic is static.
             SystemFailure: there is no such queue, or the offset is outside it.
             ConsumerOffline: consumers must be notified (`server_side_reset` is off) and none is
                 online.
             StoreError, ClosedError: the offsets are set, but cannot be saved.
         """
         header = command.read(ResetOffset)
+        if self._mappings.get(header.topic) is not None:
+            raise InvalidParameter(
+                f"{header.topic} is a static topic: this broker's queues hold only parts of it, so "
+                "it cannot reset a group; consumers can seek"
+            )
         queues = self._queues.readable(header.topic)
         if not queues:
             raise TopicNotFound(f"Topic {header.topic} does not exist")

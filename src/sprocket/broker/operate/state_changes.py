@@ -193,6 +193,9 @@ class StateRequests:
             state.topics[name] = tables.topics.get(name)
             if deleted := self._store.replica.deleted_at(name):
                 state.deletions[name] = deleted
+            if (detail := tables.mappings.get(name)) is not None:
+                state.mappings[name] = detail
+                return 1 + sum(map(len, detail.hosted_queues.values()))
         elif table == GROUPS:
             state.groups[name] = tables.groups.get(name)
             if forbidden := tables.groups.forbidden.get(name):

@@ -75,6 +75,8 @@ class AckRuns:
                 break
             try:
                 header = command.read(AckMessage)
+                if header.lite_topic:
+                    break
                 handle = self._requests.checked(header, peer, _parsed(header.extra_info, parsed))
             except (ReplyError, UsageError, RemoteProtocolError):
                 break

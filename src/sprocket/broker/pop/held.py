@@ -47,6 +47,8 @@ class HeldPops:
         self._settings = settings
         self._waiting: dict[str, dict[PopPlace, dict[asyncio.Future[None], None]]] = {}
         self._watches: dict[str, dict[int, asyncio.Task[None]]] = {}
+        #: Of topics with many queues, by queue where it ended at the last look.
+        self._ends: dict[str, dict[int, int]] = {}
         self._is_stopped = False
         self.count = 0
 
@@ -143,8 +145,12 @@ class HeldPops:
     def _watch(self, topic: str, numbers: Collection[int]) -> None:
         watches = self._watches.setdefault(topic, {})
         if len(numbers) > _WATCHED_MAX:
+            ends = self._ends.setdefault(topic, {})
+            for number in numbers:  # of a topic that got more queues, some are new
+                if number not in ends:
+                    ends[number] = self._store.max_offset(topic, number)
             if ALL_QUEUES not in watches:
-                watches[ALL_QUEUES] = asyncio.create_task(self._many_arrivals(topic, numbers))
+                watches[ALL_QUEUES] = asyncio.create_task(self._many_arrivals(topic, ends))
             return
         for number in numbers:
             if number not in watches:
@@ -152,6 +158,7 @@ class HeldPops:
                 watches[number] = asyncio.create_task(self._arrivals(topic, number, end))
 
     def _end_watch(self, topic: str) -> None:
+        self._ends.pop(topic, None)
         for task in self._watches.pop(topic, {}).values():
             task.cancel()
 
@@ -169,12 +176,11 @@ class HeldPops:
                     self.wake(topic, group, number, end - seen)
             seen = end
 
-    async def _many_arrivals(self, topic: str, numbers: Collection[int]) -> None:
+    async def _many_arrivals(self, topic: str, ends: dict[int, int]) -> None:
         """The same for a topic of many queues: their ends are compared from time to time."""
-        ends = {number: self._store.max_offset(topic, number) for number in numbers}
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            for place, number in enumerate(numbers, 1):
+            for place, number in enumerate(list(ends), 1):
                 end = self._store.max_offset(topic, number)
                 if end > ends[number]:
                     for group in list(self._groups(topic)):

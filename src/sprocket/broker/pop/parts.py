@@ -34,6 +34,10 @@ class PopParts:
         timers: the timers; None if they are switched off.
         host: the broker's address in binary form.
         save_orders: saves the pops in order in their file; raises `StoreError` or `ClosedError`.
+
+    Attributes:
+        journal: the records about popped messages.
+        access: decides which pops are allowed.
     """
 
     def __init__(
@@ -54,14 +58,14 @@ class PopParts:
         self._orders = orders
         self._held = HeldPops(store, settings)
         self._notified = HeldPops(store, settings)
-        self._journal = PopJournal(
+        self.journal = PopJournal(
             store, ingress, offsets, orders, settings=settings, clock=clock, host=host,
             save_orders=save_orders,
         )  # fmt: skip
-        self._replay = PopReplay(store, self._journal, offsets, orders)
-        access = PopAccess(topics, tables.groups, settings)
+        self._replay = PopReplay(store, self.journal, offsets, orders)
+        self.access = access = PopAccess(topics, tables.groups, settings)
         taking = Taking(
-            store, self._journal, orders, offsets=offsets, topics=topics,
+            store, self.journal, orders, offsets=offsets, topics=topics,
             volumes=tables.volumes, settings=settings, clock=clock, entropy=entropy,
         )  # fmt: skip
         self._pops = PopRequests(
@@ -69,12 +73,12 @@ class PopParts:
             settings=settings, clock=clock,
         )  # fmt: skip
         self._acks = AckRequests(
-            store, access, self._journal, orders, acknowledgement=acknowledgement,
+            store, access, self.journal, orders, acknowledgement=acknowledgement,
             offsets=offsets, topics=topics, held=self._held, clock=clock,
         )  # fmt: skip
-        self._ack_runs = AckRuns(self._acks, self._journal, acknowledgement)
+        self._ack_runs = AckRuns(self._acks, self.journal, acknowledgement)
         self._revival = Revival(
-            store, self._journal, orders, timers, replay=self._replay, offsets=offsets,
+            store, self.journal, orders, timers, replay=self._replay, offsets=offsets,
             topics=topics, groups=tables.groups, held=self._held, notified=self._notified,
             settings=settings, clock=clock,
         )  # fmt: skip
@@ -109,7 +113,7 @@ class PopParts:
         if self._orders.find(group, topic, queue_number) is None:
             return
         try:
-            self._journal.keep_order(group, topic, queue_number, None)
+            self.journal.keep_order(group, topic, queue_number, None)
         except SprocketError as error:  # it still is saved in the file, but not at slaves
             logger.error("%s popped %s in order, and no slave is told: %s", group, topic, error)
             self._orders.put(group, topic, queue_number, None)
@@ -126,7 +130,8 @@ class PopParts:
             self.forget_order(*place)
 
     def end_held(self, topic: str) -> None:
-        """Ends the wait of all pops of a topic: it is deleted, or a group was reset in it."""
+        """Ends the wait of all pops of a topic: it was changed or deleted, or a group was reset in
+        it."""
         self._held.end(topic)
         self._notified.end(topic)
 

@@ -27,6 +27,7 @@ from sprocket.broker.tables.pop_orders import OrderTable
 from sprocket.broker.tables.topics import Topics
 from sprocket.delay.timers.timers import Timers
 from sprocket.message import properties as names
+from sprocket.message.lite import LiteName
 from sprocket.message.properties import value_in
 from sprocket.message.record import Draft, Record
 from sprocket.message.topic import (
@@ -165,7 +166,7 @@ class Revival:
         self._offsets.popped.forget_voids(now_ms - 2000 * longest_ms)
         self._orders.keep(
             lambda topic, group: (
-                topic in self._topics.by_name and self._groups.get(group) is not None
+                _own_topic(topic) in self._topics.by_name and self._groups.get(group) is not None
             ),
             now_ms,
         )
@@ -304,3 +305,9 @@ def _read(record: Record) -> CheckPoint | AckRecord | None:
 
 def _left_out(error: Exception) -> None:
     logger.error("a record cannot be read: %s", error)
+
+
+def _own_topic(topic: str) -> str:
+    """The topic that exists for what was popped: of a lite topic the parent topic."""
+    name = LiteName.of_queue(topic)
+    return topic if name is None else name.parent

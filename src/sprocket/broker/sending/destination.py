@@ -26,6 +26,7 @@ from sprocket.delay.levels.levels import DelayLevels
 from sprocket.delay.timers import timed
 from sprocket.delay.timers.timed import TimedWait, TimerLimits
 from sprocket.message import properties as names
+from sprocket.message.lite import LiteName
 from sprocket.message.properties import encode
 from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import HALF, SCHEDULE, TIMER, dead_letter_topic, retry_topic
@@ -86,6 +87,7 @@ class Intake(msgspec.Struct, frozen=True, gc=False):
         is_committed: whether its transaction was committed just now.
         parts: the messages of a batch; draft and properties are then those of the batch itself.
         inner_count: how many messages it holds, if it is a batch that is kept as one record.
+        lite: its lite topic; None if it has none.
     """
 
     draft: Draft
@@ -94,6 +96,7 @@ class Intake(msgspec.Struct, frozen=True, gc=False):
     is_committed: bool = False
     parts: Sequence[Intake] = ()
     inner_count: int = 0
+    lite: LiteName | None = None
 
 
 class Destination(msgspec.Struct, gc=False):
@@ -195,11 +198,13 @@ def draft_in_batch(intake: Intake) -> Draft:
 
 
 def check_batched(properties: Mapping[str, str]) -> None:
-    """Refuses a message of a batch that would have to wait.
+    """Refuses a message of a batch that would have to wait, or to be in a further queue.
 
     Raises:
-        IllegalMessage: it asks for a delay, or belongs to a transaction.
+        IllegalMessage: it asks for a delay, belongs to a transaction, or has a lite topic.
     """
+    if names.LITE_TOPIC in properties:
+        raise IllegalMessage("messages of a batch cannot have lite topics")
     if properties.get(names.HALF, "").lower() == "true":
         raise IllegalMessage("messages of a batch cannot belong to transactions")
     if names.DELAY in properties or not names.ASK_FOR_TIME.isdisjoint(properties):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from sprocket.base.errors import IllegalMessage, NoPermission, SystemBusy
+from sprocket.base.errors import IllegalMessage, NoPermission, ReplyError, SystemBusy
 from sprocket.base.ports import Clock
 from sprocket.broker.sending.destination import (
     DelayRules,
@@ -29,9 +29,11 @@ from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.delay.timers.timers import Timers
+from sprocket.message.lite import LiteName
 from sprocket.message.properties import WAIT, encode
 from sprocket.message.record import Draft
 from sprocket.message.topic import is_dead_letter_topic
+from sprocket.protocol.codes import ResponseCode
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.store import Store
 from sprocket.store.writing.appender import Appended
@@ -116,6 +118,8 @@ class Ingress:
             return self._accept_batch(intake)
         if intake.inner_count:
             return self._accept_inner(intake)
+        if intake.lite is not None:
+            return self._accept_lite(intake, intake.lite)
         decided = destination(intake, self._rules, now_ms=self._clock.now_ms())
         if intake.retry is not None and is_dead_letter_topic(decided.topic):
             self._topics.make_for_group(decided.topic, queues=1)
@@ -222,6 +226,27 @@ class Ingress:
         self._volumes.put(draft.topic, appended.record_bytes, count=intake.inner_count)
         decided = Destination(draft, draft.topic, draft.queue_number, is_awaited)
         return Receipt((appended,), decided, is_batch=True)
+
+    def _accept_lite(self, intake: Intake, name: LiteName) -> Receipt:
+        """Stores a message with a lite topic."""
+        lite, limit = self._store.lite, self._settings.config.lite_topics_max
+        if not lite.has(name) and len(lite) >= limit:
+            raise ReplyError.of(
+                ResponseCode.LMQ_QUOTA_EXCEEDED,
+                f"[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]lmq consume queue num exceeded: {limit}",
+            )
+        properties = encode(intake.properties).encode("utf-8", "replace")
+        draft = replace(intake.draft, properties=properties)
+        is_awaited = intake.properties.get(WAIT) != "false"
+        if self._check_role is not None:
+            self._check_role(is_awaited)
+        try:
+            appended = lite.append(draft, name)
+        except IllegalDraft as error:
+            raise IllegalMessage(f"the message is illegal: {error}") from error
+        self.count += 1
+        self._volumes.put(draft.topic, appended.record_bytes)
+        return Receipt((appended,), Destination(draft, draft.topic, draft.queue_number, is_awaited))
 
     def accept_due(self, draft: Draft) -> Appended:
         """Stores a message of the broker itself unchanged, such as one whose delay is over.

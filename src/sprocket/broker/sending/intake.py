@@ -7,7 +7,7 @@ Source: SendMessageProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from sprocket.base.errors import (
     IllegalMessage,
@@ -29,6 +29,7 @@ from sprocket.message.compression import COMPRESSED
 from sprocket.message.drafting import drafted
 from sprocket.message.hosts import pack
 from sprocket.message.inner_batch import WRAPPED
+from sprocket.message.lite import LiteName, fault_of_lite_topic
 from sprocket.message.properties import (
     PROPERTIES_BYTES_MAX,
     SENT_PROPERTIES_BYTES_MAX,
@@ -51,6 +52,7 @@ from sprocket.message.topic_attributes import (
     is_compacted,
     message_type,
     priority_of,
+    topic_type,
 )
 from sprocket.protocol.bodies import TopicConfig
 from sprocket.protocol.command import Buffer, Command
@@ -137,7 +139,7 @@ class SendReader:
         if is_batch:
             return Intake(draft, properties, parts=self._parts(draft, now_ms))
         if not is_retry_topic(draft.topic):
-            return Intake(draft, properties)
+            return Intake(draft, properties, lite=lite_of(properties, topic))
         return Intake(draft, properties, self._rules.retry_of_send(header, draft, command.version))
 
     def _check_batch(self, header: SendHeader, command: Command) -> None:
@@ -208,6 +210,26 @@ def queue_by_priority(properties: dict[str, str], topic: TopicConfig, number: in
     return max(0, min(priority, topic.write_queue_nums - 1))
 
 
+def lite_of(properties: Mapping[str, str], topic: TopicConfig) -> LiteName | None:
+    """The lite topic of a message; None if it has none. One that is sent to a topic that is not for
+    such messages is in none either, as nobody could pop it there.
+
+    Raises:
+        IllegalMessage: its name is not valid, or the message has to wait.
+    """
+    lite = properties.get(names.LITE_TOPIC)
+    if lite is None or topic_type(topic.attributes) is not MessageType.LITE:
+        return None
+    if fault := fault_of_lite_topic(lite):
+        raise IllegalMessage(fault)
+    if (kind := message_type(properties)) is not MessageType.LITE:
+        raise IllegalMessage(
+            f"a message with a lite topic cannot be of type {kind.value} as well: it would wait, "
+            "or have an order of its own"
+        )
+    return LiteName(topic.topic_name, lite)
+
+
 def check_room(text: str, properties: Mapping[str, str]) -> None:
     """Refuses properties that leave no room for what the broker adds when the message has to wait.
 
@@ -234,9 +256,21 @@ def stored_flag(sys_flag: int, topic: TopicConfig) -> int:
 
 
 class Placing:
-    """Finds topic and queue of a message, and creates the topic if that is allowed."""
+    """Finds topic and queue of a message, and creates the topic if that is allowed.
 
-    def __init__(self, topics: Topics, *, settings: BrokerSettings, entropy: Entropy) -> None:
+    Args:
+        static: names of static topics, whose queues have other numbers for clients.
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        *,
+        static: Container[str],
+        settings: BrokerSettings,
+        entropy: Entropy,
+    ) -> None:
+        self._static = static
         self._topics = topics
         self._by_name = topics.by_name
         self._settings = settings
@@ -245,7 +279,9 @@ class Placing:
     def open_topic(self, name: str) -> TopicConfig | None:
         """The topic of a name if it exists and accepts any message; None if it must be checked."""
         topic = self._by_name.get(name)
-        return None if topic is None or topic.order or name in CLOSED_TOPICS else topic
+        if topic is None or topic.order or name in CLOSED_TOPICS or name in self._static:
+            return None
+        return topic
 
     def place(self, header: SendHeader, peer: Peer) -> tuple[TopicConfig, int]:
         """The topic and the queue number of a send.

@@ -15,6 +15,7 @@ from sprocket.broker.sending.stamp import REWRITTEN
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import (
     KEYS,
+    LITE_TOPIC,
     NAME_END,
     PAIR_END,
     PRIORITY,
@@ -25,8 +26,8 @@ from sprocket.message.properties import (
     is_text_of,
 )
 
-#: Properties that are not stored unchanged, or that choose the queue.
-_CHANGED = SPECIAL | REWRITTEN | {PRIORITY}
+#: Properties that are not stored unchanged, or that choose the queue, or a further one.
+_CHANGED = SPECIAL | REWRITTEN | {PRIORITY, LITE_TOPIC}
 _MARK = UNIQUE_KEY + NAME_END
 #: Texts in the cache, and characters of each, at most.
 _TEXTS_MAX = 1024

@@ -10,7 +10,7 @@ AdminBrokerProcessor.resumeCheckHalfMessage of RocketMQ 5.x.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from sprocket.auth.needs import PUB, UPDATE
 from sprocket.base.errors import (
@@ -28,6 +28,7 @@ from sprocket.broker.members.callbacks import peer_of
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.ingress import Ingress
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.clients import ClientInfo, ClientTable
 from sprocket.broker.tables.rights import Rights
 from sprocket.broker.tables.topics import Topics
@@ -49,7 +50,7 @@ from sprocket.protocol.requests.transaction import (
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
 from sprocket.store.writing.appender import Appended
-from sprocket.transaction.check import choose
+from sprocket.transaction.check import CheckRules, choose
 from sprocket.transaction.check_loop import CheckLoop
 from sprocket.transaction.half import Half
 from sprocket.transaction.ledger import EndState, Ledger
@@ -58,6 +59,20 @@ from sprocket.transaction.settle import Settlement, StoredHalf
 logger = logging.getLogger(__name__)
 
 Answer = Reply | Awaitable[Reply] | None
+
+
+def check_rules(settings: BrokerSettings) -> Callable[[], CheckRules]:
+    """When producers are asked how a transaction ended, by the settings in force."""
+
+    def rules() -> CheckRules:
+        config = settings.config
+        return CheckRules(
+            config.transaction_timeout_ms,
+            config.transaction_check_ms,
+            config.transaction_checks_max,
+        )
+
+    return rules
 
 
 class LiveProducers:
@@ -192,7 +207,8 @@ class TransactionRequests:
             raise SystemFailure("commitOrRollback field wrong")
         try:
             found = self._found(header)
-            self._rights.require(command, peer, _topic(found.record, found.properties), PUB)
+            topic = _topic(found.record, found.properties)
+            self._rights.require(command, peer, topic, PUB, named=header.topic)
             return self._ended(header, found, is_oneway=command.is_oneway)
         except (SystemFailure, NoPermission) as error:
             self._warnings.warning(
@@ -247,7 +263,7 @@ class TransactionRequests:
         try:
             record = parse(self._store.lookup(log_offset))
             topic = _topic(record, decode_bytes(record.properties))
-            self._rights.require(command, peer, topic, UPDATE)
+            self._rights.require(command, peer, topic, UPDATE, named=None)
             resumed = self._settlement.resume(record)
         except (OffsetOutOfRange, CorruptRecord) as error:
             raise SystemFailure(f"{header.msg_id} cannot be checked again: {error}") from error

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sprocket.base.errors import SystemFailure
+from sprocket.message import lite
 from sprocket.message.topic_attributes import (
     BATCH_QUEUE,
     CLEANUP_POLICY,
@@ -58,13 +59,13 @@ OF_TOPICS: Mapping[str, AttributeRule] = {
 _TRUTH = frozenset({"true", "false"})
 OF_GROUPS: Mapping[str, AttributeRule] = {
     PRIORITY_FACTOR: AttributeRule(numbers=(0, PRIORITY_FACTOR_MAX)),
-    "lite.bind.topic": AttributeRule(),
-    "lite.sub.model": AttributeRule(frozenset({"Shared", "Exclusive"})),
-    "lite.sub.reset.offset.exclusive": AttributeRule(_TRUTH),
-    "lite.sub.reset.offset.unsubscribe": AttributeRule(_TRUTH),
-    "lite.sub.client.quota": AttributeRule(numbers=(-1, _LONG_MAX)),
+    lite.BIND_TOPIC: AttributeRule(),
+    lite.SUB_MODEL: AttributeRule(frozenset({"Shared", "Exclusive"})),
+    lite.RESETS_EXCLUSIVE: AttributeRule(_TRUTH),
+    lite.RESETS_UNSUBSCRIBED: AttributeRule(_TRUTH),
+    lite.CLIENT_QUOTA: AttributeRule(numbers=(-1, _LONG_MAX)),
     "lite.sub.client.max.event.cnt": AttributeRule(numbers=(10, _LONG_MAX)),
-    "lite.sub.wildcard": AttributeRule(),
+    lite.WILDCARD: AttributeRule(),
 }
 
 

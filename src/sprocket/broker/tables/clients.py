@@ -321,7 +321,7 @@ class ClientTable:
         return group is not None and connection in group.members
 
     def id_of(self, connection: Hashable) -> str:
-        """The client id of a connection, by its heartbeats; empty if it sent none."""
+        """The client id of a connection, by its heartbeats; empty if it is in no group."""
         for name in self._consuming.get(connection, ()):
             return self._consumers[name].members[connection].client_id
         for name in self._producing.get(connection, ()):

@@ -29,8 +29,8 @@ class StateFiles:
         root: the broker's folder; the files are in `config` below it.
 
     Attributes:
-        topics, groups, filters, locks, request_modes, accounts: files that are saved when
-            their table changes.
+        topics, groups, filters, locks, request_modes, mappings, accounts: files that are saved
+            when their table changes.
         timer_counts: saved periodically, and when the timers stop.
         offset_rounds, order_rounds: save the consumers' offsets, and what they popped in order,
             periodically.
@@ -41,6 +41,7 @@ class StateFiles:
             return StateFile(disk, f"{root}/config/{name}", table)
 
         self.topics = file("topics.json", tables.topics)
+        self.mappings = file("topicQueueMapping.json", tables.mappings)
         self.groups = file("subscriptionGroup.json", tables.groups)
         self.locks = file("queueLocks.json", tables.lock_table)
         self.filters = file("filterCode.json", tables.filters.uploads)
@@ -61,7 +62,7 @@ class StateFiles:
         self._all = [self.topics, self.groups, offsets, delays, pending, self.timer_counts]
         if tables.filters.is_on:
             self._all.append(self.filters)
-        self._all += [self.locks, orders, self.request_modes, self.accounts]
+        self._all += [self.locks, orders, self.request_modes, self.mappings, self.accounts]
 
     def __iter__(self) -> Iterator[StateFile]:
         """All files in use, in the order in which they are loaded and saved."""

@@ -20,6 +20,7 @@ from sprocket.base.ports import Clock
 from sprocket.broker.settings import BrokerSettings
 from sprocket.message.topic import SYSTEM_GROUP_PREFIX, fault_of_consumer_group
 from sprocket.protocol.bodies import DataVersion, GroupConfig
+from sprocket.quotas.creation import check_creation
 from sprocket.store.state.snapshot import ConvertedRows
 
 #: Groups that RocketMQ's own tools and gateways use. Source: SubscriptionGroupManager.init.
@@ -161,8 +162,10 @@ class Groups:
 
     def _store(self, group: GroupConfig) -> GroupConfig:
         limit = self._settings.config.groups_max
-        if group.group_name not in self.by_name and len(self.by_name) >= limit:
-            raise SystemBusy(f"the broker has {len(self.by_name)} consumer groups, its limit")
+        if group.group_name not in self.by_name:
+            if len(self.by_name) >= limit:
+                raise SystemBusy(f"the broker has {len(self.by_name)} consumer groups, its limit")
+            check_creation("new_groups")
         self.by_name[group.group_name] = group
         self._changed(group.group_name)
         return group

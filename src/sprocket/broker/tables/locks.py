@@ -16,8 +16,10 @@ from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import RemoteProtocolError, ServiceNotAvailable
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.tables.queue_locks import QueueLocks
+from sprocket.broker.tables.queue_mappings import QueueMappings
 from sprocket.broker.tables.state import StateFile, once_saved
 from sprocket.broker.tables.topics import Topics
+from sprocket.clientcore.logical_queues import leader, logical_broker
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import fault_of_group
 from sprocket.protocol.bodies import LockBody, LockedBody, Queue
@@ -151,12 +153,13 @@ class LockRequests:
         file: StateFile,
         *,
         topics: Topics,
+        mappings: QueueMappings,
         broker: str,
         may_lease: Callable[[], bool],
     ) -> None:
         self._may_lease = may_lease
         self._locks = locks
-        self._topics = topics
+        self._topics, self._mappings = topics, mappings
         self._broker = broker
         self._file = file
         #: Client ids that hold leases, by connection whose end is watched.
@@ -198,8 +201,13 @@ class LockRequests:
 
     def _has(self, queue: QueueId) -> bool:
         topic = self._topics.get(queue.topic)
-        if topic is None or queue.broker != self._broker:
+        if topic is None:
             return False
+        if queue.broker != self._broker:
+            detail = self._mappings.get(queue.topic)
+            if detail is None or queue.broker != logical_broker(detail.scope):
+                return False
+            return leader(detail, queue.number) is not None
         return 0 <= queue.number < max(topic.read_queue_nums, topic.write_queue_nums)
 
     def _watch(self, peer: Peer, client_id: str) -> None:

@@ -1,5 +1,8 @@
 """Which keys the table of consumer offsets has, by topic and by group. Pure.
 
+Lite topics are in no index by topic: there may be a million, and whoever asks for one knows its
+groups.
+
 A key is `topic@group`, or has further parts that are kept unchanged. What concerns one topic or one
 group visits its own keys only: a broker has hundreds of thousands.
 """
@@ -7,6 +10,8 @@ group visits its own keys only: a broker has hundreds of thousands.
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+from sprocket.message.lite import QUEUE_PREFIX
 
 SEPARATOR = "@"
 
@@ -32,9 +37,11 @@ class OffsetKeys:
             is_committed: whether it has committed offsets, and not only those of pulls.
         """
         topic, *rest = key.split(SEPARATOR)
-        self._of_topic.setdefault(topic, {})[key] = None
         if rest:
             self._of_group.setdefault(rest[0], {})[key] = None
+        if topic.startswith(QUEUE_PREFIX):
+            return
+        self._of_topic.setdefault(topic, {})[key] = None
         if is_committed and len(rest) == 1:
             self.topics.setdefault(rest[0], {})[topic] = None
             self.groups.setdefault(topic, {})[rest[0]] = None

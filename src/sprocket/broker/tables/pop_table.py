@@ -105,6 +105,11 @@ class PopTable:
         if self._flying.pop(key, None) or key in self._void_ms or self.marks:
             self._void_ms[key] = dict.fromkeys(queues, now_ms)
 
+    def drop(self, key: str) -> None:
+        """Forgets all of a `topic@group` whose handles can name no message any more."""
+        self._flying.pop(key, None)
+        self._void_ms.pop(key, None)
+
     def forget_voids(self, before_ms: int) -> None:
         """Removes resets of which no handle can be left: they are older than any pop in flight."""
         for key, queues in list(self._void_ms.items()):

@@ -21,6 +21,7 @@ from sprocket.broker.tables.locks import LockTable
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.pop_orders import OrderTable
 from sprocket.broker.tables.queue_locks import QueueLocks
+from sprocket.broker.tables.queue_mappings import QueueMappings
 from sprocket.broker.tables.request_modes import RequestModeTable
 from sprocket.broker.tables.topics import Topics, own_topics
 from sprocket.broker.tables.volumes import Volumes
@@ -41,6 +42,7 @@ class Tables:
         on_group: called with the name of a group that has changed.
         on_filters: called with the key of a filter in Python that has changed.
         on_mode: called with the name of a topic of which a request mode has changed.
+        on_mapping: called with the name of a static topic whose mapping has changed.
         on_account: called with the name of a user that has changed.
         journal: records the changes of offsets and of pops in order; the others call back.
 
@@ -62,6 +64,7 @@ class Tables:
         on_group: Callable[[str], None],
         on_filters: Callable[[Key], None],
         on_mode: Callable[[str], None],
+        on_mapping: Callable[[str], None],
         on_account: Callable[[str], None],
         journal: ChangeJournal,
     ) -> None:
@@ -85,4 +88,5 @@ class Tables:
             partial(journal.record, ORDERS), lambda: self.offsets.popped.marks
         )
         self.request_modes = RequestModeTable(on_mode)
+        self.mappings = QueueMappings(config.name, clock, on_change=on_mapping)
         self.accounts = AccountTable(on_account)

@@ -23,12 +23,15 @@ from sprocket.broker.settings import BrokerSettings
 from sprocket.message import topic as names
 from sprocket.message.topic_attributes import BATCH_QUEUE, QUEUE_TYPE
 from sprocket.protocol.bodies import DataVersion, TopicConfig
+from sprocket.quotas.creation import check_creation
 from sprocket.store.state.snapshot import ConvertedRows
 
 #: The permission to read and to write.
 READ_WRITE = names.READ | names.WRITE
 #: Queues of one topic at most, so that a single name does not cost too much.
 QUEUES_MAX = 16_384
+#: How topics begin that are made for a group.
+_OF_GROUPS = (names.RETRY_PREFIX, names.DEAD_LETTER_PREFIX)
 
 #: Parts of the names of topics that brokers keep for themselves.
 _MEMBERS_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
@@ -126,6 +129,15 @@ class Topics:
             InvalidParameter: its name, numbers of queues or permission is invalid.
             SystemBusy: there are too many topics.
         """
+        self.check(topic)
+        self._store(topic)
+
+    def check(self, topic: TopicConfig) -> None:
+        """Checks a topic that an operator wants.
+
+        Raises:
+            InvalidParameter: its name, numbers of queues or permission is invalid.
+        """
         if fault := names.fault_of_topic(topic.topic_name):
             raise InvalidParameter(fault)
         if self.is_own(topic.topic_name):
@@ -135,7 +147,6 @@ class Topics:
                 raise InvalidParameter(f"a topic has 0 to {QUEUES_MAX} queues, not {queues}")
         if not 0 <= topic.perm <= 7:
             raise InvalidParameter(f"a permission is 0 to 7, not {topic.perm}")
-        self._store(topic)
 
     def make_template(self) -> None:
         """Creates the template, if it is missing: topics may now be created from it."""
@@ -289,11 +300,14 @@ class Topics:
         self._changed(name)
 
     def _store(self, topic: TopicConfig) -> TopicConfig:
-        limit = self._settings.config.topics_max
-        if topic.topic_name not in self.by_name and len(self.by_name) >= limit:
-            raise SystemBusy(f"the broker has {len(self.by_name)} topics, its limit")
-        self.by_name[topic.topic_name] = topic
-        self._changed(topic.topic_name)
+        name, limit = topic.topic_name, self._settings.config.topics_max
+        if name not in self.by_name:
+            if len(self.by_name) >= limit:
+                raise SystemBusy(f"the broker has {len(self.by_name)} topics, its limit")
+            if not name.startswith(_OF_GROUPS):
+                check_creation("new_topics")
+        self.by_name[name] = topic
+        self._changed(name)
         return topic
 
     def _changed(self, name: str) -> None:

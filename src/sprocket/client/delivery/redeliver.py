@@ -110,12 +110,13 @@ class Redelivery:
             delay_level: 0: the delay grows with the number of failures; 1 to 18: a fixed delay;
                 below 0: the message becomes a dead letter.
         """
-        try:
-            await self._send_back(message, delay_level)
-        except SprocketError as error:
-            logger.info("%s at %d: send back: %s", message.queue, message.queue_offset, error)
-        else:
-            return self._sent_back()
+        if not message.queue.is_logical:  # another broker may hold the message itself
+            try:
+                await self._send_back(message, delay_level)
+            except SprocketError as error:
+                logger.info("%s at %d: send back: %s", message.queue, message.queue_offset, error)
+            else:
+                return self._sent_back()
         try:
             await self._sender.send(self._as_new(message, delay_level), self._deadline())
         except SprocketError as error:
@@ -154,7 +155,7 @@ class Redelivery:
             max_reconsume_times=self._reconsume_max,
             bname=message.queue.broker,
         )
-        address = self._session.address(message.queue.broker)
+        address = self._session.address_of(message.queue)
         await self._session.pool.ask(address, header, deadline=self._deadline())
 
     def _as_new(self, message: StoredMessage, delay_level: int) -> Envelope:

@@ -155,7 +155,7 @@ class Feed:
         """Has another master searched for, if the broker is gone or refuses to be read."""
         if isinstance(error, TransportError) or is_refusal(error):
             self._number, self._failed_at = MASTER, self._asked_at
-            self._parts.session.search.failed(self.queue.broker, error, self.queue.topic)
+            self._parts.session.search.failed(self.queue.place, error, self.queue.topic)
 
     async def _pause(self, seconds: float) -> None:
         """Waits before the next pull; at another master there is nothing to wait for."""
@@ -164,7 +164,7 @@ class Feed:
             await asyncio.sleep(seconds)
         else:
             moved = self._parts.session.routes.moved
-            await moved(self.queue.broker, failed_at, Deadline.after(seconds))
+            await moved(self.queue.place, failed_at, Deadline.after(seconds))
 
     async def _upload_filter(self, missing: FilterMissing) -> None:
         """Uploads the filter that the broker does not have."""
@@ -214,13 +214,13 @@ class Feed:
 
     async def _pull(self) -> None:
         session = self._parts.session
-        where = session.routes.nearest(self.queue.broker, self._number)
+        where = session.routes.nearest(self.queue.place, self._number)
         if where is None:
             raise ConnectFailed(f"no route has the address of broker {self.queue.broker!r}")
         number, address = where
         self._asked_at = address
         if number != self._number:  # a slave is read while there is no master
-            session.search.suspect(self.queue.broker, self.queue.topic)
+            session.search.suspect(self.queue.place, self.queue.topic)
         peer = session.greeted(address) or await session.register(address)
         if peer is not self._peer:
             if self._peer is not None:  # a broker that was killed forgets its last commits
@@ -325,8 +325,8 @@ class Feed:
     def _wanted(self, answer: PullAnswer, opening: Opening) -> Iterator[StoredMessage]:
         """Returns the messages of an answer that match; those of a retry topic all do."""
         if self._is_retry:
-            return map(as_sent, answer.messages(self.queue.broker, _ALL, opening))
-        return answer.messages(self.queue.broker, self.subscription.filter, opening)
+            return map(as_sent, answer.messages(self.queue, _ALL, opening))
+        return answer.messages(self.queue, self.subscription.filter, opening)
 
     async def _moved(self, answer: PullAnswer, number: int, remark: str | None) -> None:
         """Moves to the broker's offset, because ours is outside the queue or was reset.
@@ -375,7 +375,7 @@ class Feed:
             topic=queue.topic, queue_id=queue.number, timestamp=since_ms, bname=queue.broker
         )
         deadline = Deadline.after_ms(self._parts.config.call_timeout_ms)
-        reply = await session.pool.ask(session.address(queue.broker), header, deadline=deadline)
+        reply = await session.pool.ask(session.address_of(queue), header, deadline=deadline)
         return reply.read(OffsetReply).offset
 
 

@@ -129,7 +129,7 @@ def _slices(queues: Iterable[QueueId]) -> Iterator[tuple[str, list[QueueId]]]:
     """The queues of one request after the other, with the name of their broker."""
     grouped: dict[str, list[QueueId]] = {}
     for queue in sorted(queues):
-        grouped.setdefault(queue.broker, []).append(queue)
+        grouped.setdefault(queue.place, []).append(queue)
     for broker, mine in sorted(grouped.items()):
         for at in range(0, len(mine), _SLICE):
             yield broker, mine[at : at + _SLICE]

@@ -132,7 +132,7 @@ class Membership:
         """Distrusts the leases of brokers until they are renewed: others may have them now."""
         if self._leases is None:
             return
-        for queue in [each for each in self._held if each.broker in brokers]:
+        for queue in [each for each in self._held if each.place in brokers]:
             self._held[queue].feed.window.trust(-math.inf)
         self._renew_now.set()
 

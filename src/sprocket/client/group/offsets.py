@@ -107,7 +107,7 @@ class BrokerOffsets:
 
     def place(self, queue: QueueId) -> str:
         """The address of the broker that is asked about a queue now; empty if none is known."""
-        where = self._session.routes.nearest(queue.broker, MASTER)
+        where = self._session.routes.nearest(queue.place, MASTER)
         return "" if where is None else where[1]
 
     async def committed(self, queue: QueueId) -> QueueOffset | None:
@@ -122,7 +122,7 @@ class BrokerOffsets:
         try:
             return QueueOffset(max(0, await self._offset(queue, header)))
         except QueryNotFound:
-            if self._session.routes.address(queue.broker) is None:
+            if self._session.routes.address(queue.place) is None:
                 raise ConnectFailed(
                     f"the position in {queue} is not known while {queue.broker} has no master"
                 ) from None
@@ -188,13 +188,13 @@ class BrokerOffsets:
         async def ask(address: str) -> Command:
             return await session.pool.ask(address, header, deadline=deadline)
 
-        where = session.routes.nearest(queue.broker, MASTER)
+        where = session.routes.nearest(queue.place, MASTER)
         if self._is_patient and (where is None or where[0] == MASTER):
-            reply = await session.search.call(queue.broker, queue.topic, ask, deadline)
+            reply = await session.search.call(queue.place, queue.topic, ask, deadline)
         else:
             try:
-                reply = await ask(session.address(queue.broker) if where is None else where[1])
+                reply = await ask(session.address_of(queue) if where is None else where[1])
             except SprocketError as error:
-                session.search.failed(queue.broker, error, queue.topic)
+                session.search.failed(queue.place, error, queue.topic)
                 raise
         return reply.read(OffsetReply) if header.reply is not None else OffsetReply(offset=0)

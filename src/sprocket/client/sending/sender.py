@@ -121,7 +121,7 @@ class MessageSender:
         routes = self._session.routes
         route = routes.known(topic)
         while route is not None and not route.writable and route.headless and self._config.retries:
-            broker = route.headless[0].broker
+            broker = route.headless[0].place
             self._session.search.suspect(broker, topic)
             pause = deadline.sooner(_PAUSE_LONGEST)
             await routes.moves.reach(routes.moves.value + 1, pause)
@@ -204,7 +204,7 @@ class MessageSender:
                     raise
                 failure = error
                 attempts = attempts or self._attempts()
-                is_last = not attempts.another(error, queue.broker)
+                is_last = not attempts.another(error, queue.place)
                 if isinstance(error, TopicNotFound):
                     await self._refresh(envelope.topic, deadline)
                 if is_last:
@@ -213,10 +213,10 @@ class MessageSender:
 
     async def _pause(self, attempts: Attempts, queue: QueueId, deadline: Deadline) -> None:
         """Waits before the next attempt, unless the broker has another master meanwhile."""
-        if (seconds := attempts.pause(queue.broker)) > 0:
+        if (seconds := attempts.pause(queue.place)) > 0:
             routes = self._session.routes
-            known = routes.address(queue.broker)
-            await routes.moved(queue.broker, known, deadline.sooner(seconds))
+            known = routes.address(queue.place)
+            await routes.moved(queue.place, known, deadline.sooner(seconds))
 
     async def send_oneway(
         self, queue: QueueId | None, envelope: Envelope, deadline: Deadline
@@ -235,7 +235,7 @@ class MessageSender:
             assert queue is not None
             try:
                 await self._session.pool.send_oneway(
-                    self._session.address(queue.broker),
+                    self._session.address_of(queue),
                     self._header(envelope, queue),
                     body=envelope.body,
                     deadline=deadline,
@@ -243,7 +243,7 @@ class MessageSender:
                 return
             except TransportError as error:
                 self._note_failure(error, queue)
-                if not attempts.another(error, queue.broker) or not deadline.left():
+                if not attempts.another(error, queue.place) or not deadline.left():
                     raise _failed(envelope, error) from error
             await self._pause(attempts, queue, deadline)
 
@@ -275,7 +275,7 @@ class MessageSender:
         self, envelope: Envelope, queue: QueueId, deadline: Deadline
     ) -> Awaitable[Command]:
         """Sends to a queue; returns the broker's reply as an awaitable."""
-        address = self._session.address(queue.broker)
+        address = self._session.address_of(queue)
         return self._posted(envelope, queue, address, deadline) or self._session.pool.call(
             address, self._header(envelope, queue), body=envelope.body, deadline=deadline
         )
@@ -298,12 +298,12 @@ class MessageSender:
 
     def _note_failure(self, error: TransportError | ReplyError, queue: QueueId) -> None:
         """Records that a send to a broker failed."""
-        self._session.search.failed(queue.broker, error, queue.topic)
+        self._session.search.failed(queue.place, error, queue.topic)
         if isinstance(error, ConnectFailed):
-            address = self._session.routes.address(queue.broker)
+            address = self._session.routes.address(queue.place)
             self._session.reachability.failed(f"broker {address or queue.broker}", error)
         if self._faults is not None and error.retriable:
-            self._faults.failed(queue.broker, self._clock())
+            self._faults.failed(queue.place, self._clock())
 
     # The fast path. Most header fields are equal for all sends to a queue. They are encoded once,
     # into a form, and a send fills in the rest: 13.2 µs a send besides the network,

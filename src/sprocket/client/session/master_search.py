@@ -26,6 +26,7 @@ from sprocket.base.errors import ConnectFailed, SprocketError, TransportError
 from sprocket.base.ports import Entropy
 from sprocket.client.session.routes import RouteCache
 from sprocket.clientcore.attempts import is_refusal
+from sprocket.message.queue import LOGICAL_PREFIX
 from sprocket.protocol.codes import MASTER
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.transport import Peer
@@ -186,7 +187,7 @@ class MasterSearch:
             self._silent.clear()
             for broker, number, address in self._routes.brokers():
                 peer = self._pool.connected(address) if number == MASTER else None
-                if peer is None:
+                if peer is None or broker.startswith(LOGICAL_PREFIX):
                     continue
                 asked[address] = (peer, peer.newest_call)
                 known, until = before.get(address, (None, 0))

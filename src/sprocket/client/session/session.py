@@ -34,6 +34,7 @@ from sprocket.client.session.routes import RouteCache
 from sprocket.client.session.session_member import SessionMember
 from sprocket.client.session.transaction_checks import TransactionChecks, answer_check
 from sprocket.message.ids import UniqueIds
+from sprocket.message.queue import LOGICAL_PREFIX, QueueId
 from sprocket.protocol.bodies import HeartbeatBody, ProducerData
 from sprocket.protocol.codes import MASTER, ResponseCode
 from sprocket.protocol.command import BINARY, JSON, Command, Reply
@@ -221,6 +222,15 @@ class Session:
             raise ConnectFailed(f"no route has the address of broker {broker!r}")
         return address
 
+    def address_of(self, queue: QueueId) -> str:
+        """Returns the address of the master of a queue's broker.
+
+        Raises:
+            ConnectFailed: no route has it.
+        """
+        address = self.routes.address(queue.broker, MASTER)
+        return self.address(queue.place) if address is None else address
+
     def greeted(self, address: str) -> Peer | None:
         """Returns the connection to a broker that has our heartbeat, if it is open."""
         peer = self._greeted.get(address)
@@ -272,7 +282,8 @@ class Session:
         known = self.routes.brokers()
         brokers = [name for name, number, each in known if (number, each) == (MASTER, address)]
         for broker in brokers:
-            self.search.suspect(broker)
+            if not broker.startswith(LOGICAL_PREFIX):  # it moves with its broker's route
+                self.search.suspect(broker)
         for member in self._consumers.values():
             member.lost(brokers)
         if self._consumers or self.checkers or self.replies.is_awaiting:

@@ -100,7 +100,9 @@ from sprocket.protocol.bodies.state import (
     TimerMetricsBody,
     WindowState,
 )
+from sprocket.protocol.bodies.static_topic import MappingDetail, MappingInfo, MappingItem
 from sprocket.protocol.bodies.topic import (
+    MappedTopic,
     RegisterBody,
     TopicConfig,
     TopicConfigList,
@@ -159,6 +161,10 @@ __all__ = [
     "LocalOffsetTable",
     "LockBody",
     "LockedBody",
+    "MappedTopic",
+    "MappingDetail",
+    "MappingInfo",
+    "MappingItem",
     "OffsetTable",
     "PolicyBody",
     "PolicyEntryBody",

@@ -65,7 +65,15 @@ class Body(msgspec.Struct, rename="camel", omit_defaults=True):
                 return cast(Self, decoder.decode(data))
             except MALFORMED:
                 pass
-        value = lenient_json.parse(data, bytes_max=bytes_max)
+        return cls.of_value(lenient_json.parse(data, bytes_max=bytes_max))
+
+    @classmethod
+    def of_value(cls, value: Any) -> Self:
+        """As `decode`, for JSON that is read already.
+
+        Raises:
+            RemoteProtocolError: it is not such a body.
+        """
         try:
             return msgspec.convert(cls._mended(_without_nulls(value)), cls, strict=False)
         except MALFORMED as error:

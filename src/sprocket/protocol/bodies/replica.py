@@ -7,6 +7,7 @@ from typing import Any
 from sprocket.protocol.bodies.accounts import AclBody, UserBody
 from sprocket.protocol.bodies.body import Body, always
 from sprocket.protocol.bodies.group import GroupConfig, RequestMode
+from sprocket.protocol.bodies.static_topic import MappingDetail
 from sprocket.protocol.bodies.topic import TopicConfig
 from sprocket.protocol.command import Long
 
@@ -65,6 +66,7 @@ class ChangedState(Body):
         leases: by group and client id, the queues in the form of the file; empty if none.
         listing_at: the place where the listing continues; -1 at its end, or without one.
         log_end: the end of the master's log, which the state may refer to.
+        mappings: of those of `topics` that are static.
         marks: by topic and queue, the offset of the first record about popped messages that the
             slave's state does not contain with this; None if that is unknown.
         modes: by topic and group, how the group consumes the topic; empty if none is set.
@@ -93,6 +95,7 @@ class ChangedState(Body):
     leases: dict[str, dict[str, list[str]]] = always({})
     listing_at: Long = always(-1)
     log_end: Long = always(0)
+    mappings: dict[str, MappingDetail] = always({})
     marks: dict[str, dict[Long, Long]] | None = None
     modes: dict[str, dict[str, RequestMode]] = always({})
     offsets: dict[str, dict[Long, Long]] = always({})

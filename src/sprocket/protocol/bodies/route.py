@@ -6,10 +6,11 @@ of RocketMQ 4.9 and 5.x; recorded frames.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sprocket.protocol import lenient_json
 from sprocket.protocol.bodies.body import Body, always
+from sprocket.protocol.bodies.static_topic import MappingInfo
 from sprocket.protocol.command import Long
 
 
@@ -40,14 +41,14 @@ class Route(Body):
         broker_datas, queue_datas: the brokers, and the topic's queues on each.
         filter_server_table: addresses of filter servers, by the address of their broker.
         order_topic_conf: for an ordered topic `broker:queues;…`, else None.
-        topic_queue_mapping_by_broker: for static topics; kept as received.
+        topic_queue_mapping_by_broker: of a static topic, by broker.
     """
 
     broker_datas: list[BrokerData] = always([])
     filter_server_table: dict[str, list[str]] = always({})
     order_topic_conf: str | None = None
     queue_datas: list[QueueData] = always([])
-    topic_queue_mapping_by_broker: dict[str, Any] | None = None
+    topic_queue_mapping_by_broker: dict[str, MappingInfo] | None = None
 
     def encode(self, *, standard: bool = True) -> bytes:
         """The body; broker numbers are quoted or, for old clients, bare.

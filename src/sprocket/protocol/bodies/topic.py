@@ -1,7 +1,8 @@
 """Topics, and a broker's registration with all of them.
 
 Source: TopicConfig, TopicConfigSerializeWrapper, TopicConfigAndMappingSerializeWrapper,
-RegisterBrokerBody, CreateTopicListRequestBody of RocketMQ 4.9 and 5.x; recorded frames.
+RegisterBrokerBody, CreateTopicListRequestBody, TopicConfigAndQueueMapping of
+RocketMQ 4.9 and 5.x; recorded frames.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 import msgspec
 
 from sprocket.protocol.bodies.body import Body, DataVersion, always
+from sprocket.protocol.bodies.static_topic import MappingDetail
 from sprocket.protocol.command import Long
 
 
@@ -32,6 +34,12 @@ class TopicConfig(Body):
     write_queue_nums: Long = always(16)
 
 
+class MappedTopic(TopicConfig):
+    """A topic with its mapping, if it is static; reply body of `TopicConfigOf`."""
+
+    mapping_detail: MappingDetail | None = None
+
+
 class TopicConfigList(Body):
     """Body of `CreateTopics`."""
 
@@ -39,15 +47,18 @@ class TopicConfigList(Body):
 
 
 class TopicTable(Body):
-    """Topics by name, and the mappings of static topics, kept as received.
+    """Topics by name, and the mappings of static topics.
 
     Reply body of `AllTopicConfigs`; part of a registration. Brokers of 4.9 have no mappings.
+
+    Attributes:
+        topic_queue_mapping_info_map: kept as received.
     """
 
     data_version: DataVersion = msgspec.field(default_factory=lambda: DataVersion())
     mapping_data_version: DataVersion | None = None
     topic_config_table: dict[str, TopicConfig] = always({})
-    topic_queue_mapping_detail_map: dict[str, Any] | None = None
+    topic_queue_mapping_detail_map: dict[str, MappingDetail] | None = None
     topic_queue_mapping_info_map: dict[str, Any] | None = None
 
 

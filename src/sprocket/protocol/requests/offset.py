@@ -1,7 +1,8 @@
 """Requests about offsets of queues and of consumer groups.
 
 Source: the headers Get…OffsetRequestHeader, SearchOffset…, Query…, UpdateConsumerOffset…,
-ResetOffset…, CloneGroupOffset… of RocketMQ 4.9 and 5.x.
+ResetOffset…, CloneGroupOffset…, TopicRequestHeader of RocketMQ 4.9 and 5.x. `lo` is false in the
+requests of a broker to another one for its own queues, not for logical ones.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class QueryOffset(Header, kw_only=True):
     queue_id: Int
     set_zero_if_not_found: bool | None = None
     bname: str | None = None
+    lo: bool | None = None
 
 
 class UpdateOffset(Header, kw_only=True):
@@ -53,6 +55,7 @@ class UpdateOffset(Header, kw_only=True):
     queue_id: Int
     commit_offset: Long | None = None
     bname: str | None = None
+    lo: bool | None = None
 
 
 class SearchOffset(Header, kw_only=True):
@@ -66,6 +69,7 @@ class SearchOffset(Header, kw_only=True):
     timestamp: Long
     boundary_type: str | None = None
     bname: str | None = None
+    lo: bool | None = None
 
 
 class MaxOffset(Header, kw_only=True):
@@ -78,6 +82,7 @@ class MaxOffset(Header, kw_only=True):
     queue_id: Int
     committed: bool | None = None
     bname: str | None = None
+    lo: bool | None = None
 
 
 class MinOffset(Header, kw_only=True):
@@ -89,6 +94,7 @@ class MinOffset(Header, kw_only=True):
     topic: str
     queue_id: Int
     bname: str | None = None
+    lo: bool | None = None
 
 
 class EarliestTime(Header, kw_only=True):
@@ -100,6 +106,7 @@ class EarliestTime(Header, kw_only=True):
     topic: str
     queue_id: Int
     bname: str | None = None
+    lo: bool | None = None
 
 
 class AllOffsets(Header, kw_only=True):

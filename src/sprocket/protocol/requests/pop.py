@@ -54,6 +54,7 @@ class AckMessage(Header, kw_only=True):
     queue_id: Int
     extra_info: str
     offset: Long
+    lite_topic: str | None = None
     bname: str | None = None
 
 
@@ -89,6 +90,8 @@ class ChangeInvisible(Header, kw_only=True):
     extra_info: str
     offset: Long
     invisible_time: Long
+    lite_topic: str | None = None
+    suspend: bool = False
     bname: str | None = None
 
 

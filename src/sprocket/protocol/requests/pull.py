@@ -1,6 +1,7 @@
 """Pulling messages.
 
-Source: PullMessageRequestHeader, PullMessageResponseHeader, PullSysFlag, RocketMQ 4.9 and 5.x.
+Source: PullMessageRequestHeader, PullMessageResponseHeader, PullSysFlag, RocketMQ 4.9 and 5.x. `lo`
+is false in a broker's request to another one for its own queue, not for a logical one.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ class PullMessage(Header, kw_only=True):
     max_msg_bytes: Int | None = None
     request_source: Int | None = None
     bname: str | None = None
+    lo: bool | None = None
 
 
 class LitePullMessage(PullMessage, kw_only=True):

@@ -34,6 +34,15 @@ class CreateTopics(Header, kw_only=True):
     code: ClassVar[int] = 18
 
 
+class CreateStaticTopic(CreateTopic, kw_only=True):
+    """Creates or changes a static topic at one broker; request body: `MappingDetail`.
+
+    `force`: the mapping replaces what contradicts it.
+    """
+
+    code: ClassVar[int] = 513
+
+
 class AllTopicConfigs(Header, kw_only=True):
     """Asks for all topics of a broker; reply body: `TopicTable`."""
 
@@ -46,6 +55,7 @@ class TopicStats(Header, kw_only=True):
     code: ClassVar[int] = 202
 
     topic: str
+    lo: bool | None = None
 
 
 class DeleteTopic(Header, kw_only=True):
@@ -77,7 +87,7 @@ class CleanUnusedTopics(Header, kw_only=True):
 
 
 class TopicConfigOf(Header, kw_only=True):
-    """Asks for one topic; reply body: `TopicConfig`."""
+    """Asks for one topic; reply body: `MappedTopic`, with the mapping only if `lo` is true."""
 
     code: ClassVar[int] = 351
 

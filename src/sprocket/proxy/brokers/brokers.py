@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+import asyncio
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import (
+    ConnectFailed,
     ReplyError,
     RouteNotFound,
     SprocketError,
@@ -14,11 +16,11 @@ from sprocket.base.errors import (
     TransportError,
 )
 from sprocket.clientcore.routes import NameServers, TopicRoute, no_route, read_route
-from sprocket.message.queue import QueueId
+from sprocket.message.queue import LOGICAL_PREFIX, QueueId
 from sprocket.message.topic_attributes import topic_type
 from sprocket.protocol.bodies import ClusterInfo, GroupConfig, Route, TopicConfig
 from sprocket.protocol.codes import MASTER
-from sprocket.protocol.command import Buffer, Command, Header
+from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.group import GroupConfigOf
 from sprocket.protocol.requests.route import ClusterOf, RouteOfTopic
 from sprocket.protocol.requests.topic import TopicConfigOf
@@ -30,7 +32,9 @@ from sprocket.proxy.messages.sent_messages import UNKNOWN_TYPE
 from sprocket.proxy.messages.statuses import CallRefused
 from sprocket.remoting.alternatives import first_answer
 from sprocket.remoting.pool import Pool
-from sprocket.remoting.transport import Peer
+
+#: A route is not asked for more often because of one broker, s.
+_AGAIN_SECONDS = 1.0
 
 
 class KnownTopic(NamedTuple):
@@ -65,6 +69,7 @@ class Brokers:
         inner: the address of a broker in the same process, if there is one.
 
     Attributes:
+        call: sends a request to a broker; see `BrokerCalls`.
         topics: routes by topic.
     """
 
@@ -77,7 +82,7 @@ class Brokers:
         *,
         inner: str | None = None,
     ) -> None:
-        self._calls = calls
+        self.call = calls.call
         self._inner = inner
         self._pool = pool
         self._nameservers = NameServers(nameservers)
@@ -91,21 +96,9 @@ class Brokers:
         #: By broker name and by address, from any route.
         self._masters: dict[str, str] = {}
         self._names: dict[str, str] = {}
-
-    def call(
-        self,
-        address: str,
-        header: Header,
-        *,
-        body: Buffer = b"",
-        deadline: Deadline,
-        peer: Peer | None = None,
-        is_held: bool = False,
-    ) -> Command | Awaitable[Command]:
-        """Sends a request to a broker; see `BrokerCalls`."""
-        return self._calls.call(
-            address, header, body=body, deadline=deadline, peer=peer, is_held=is_held
-        )
+        self._loop = asyncio.get_running_loop()
+        #: By broker name, when its master was found to be another one or away.
+        self._failed_at: dict[str, float] = {}
 
     def is_inner(self, address: str) -> bool:
         """Whether a broker is in the same process, where calls can be cancelled."""
@@ -149,7 +142,7 @@ class Brokers:
         masters = {
             broker: numbers[MASTER]
             for broker, numbers in read.addresses.items()
-            if MASTER in numbers
+            if MASTER in numbers and not broker.startswith(LOGICAL_PREFIX)
         }
         self._masters.update(masters)
         self._names.update({address: broker for broker, address in masters.items()})
@@ -174,26 +167,36 @@ class Brokers:
     async def address_of(self, broker: str, topic: str) -> str:
         """The address of a broker's master; if it is not known, the topic's route is fetched.
 
+        A name that no broker has comes from a client, and costs others nothing: one route a second.
+
         Raises:
             CallRefused: no route has it.
             SprocketError: as `topic`.
         """
         found = self._masters.get(broker)
         if found is None:
-            await self.topic(topic)
-            found = self._masters.get(broker)
-        if found is None:
-            self.topics.age(topic)
-            found = (await self.topic(topic)).masters.get(broker)
+            since = self._failed_at.get(broker, self._loop.time() - _AGAIN_SECONDS)
+            route = await self.topics.newer(topic, self.deadline(), since)
+            found = route.masters.get(broker)
         if found is None:
             raise CallRefused(pb.BAD_REQUEST, f"no route has the address of broker {broker!r}")
         return found
 
     def failed(self, topic: str, broker: str) -> None:
         """Records that a broker of a topic does not answer as its route promises."""
+        now = self._loop.time()
+        if now - self._failed_at.get(broker, -_AGAIN_SECONDS) < _AGAIN_SECONDS:
+            return
+        self._failed_at[broker] = now
         self.topics.age(topic)
         if (address := self._masters.pop(broker, None)) is not None:
             self._names.pop(address, None)
+
+    def lost(self, topic: str) -> None:
+        """Records that a broker has no such topic, against its route: it was deleted, and may have
+        been made again as another one."""
+        self.topics.age(topic)
+        self._types.age(topic)
 
     # What topics and groups are.
 
@@ -210,14 +213,11 @@ class Brokers:
         return await self._types.of(topic, self.deadline())
 
     async def _fetch_type(self, topic: str) -> str:
-        for address in (await self.topic(topic)).masters.values():
-            try:
-                reply = await self._asked(address, TopicConfigOf(topic=topic))
-            except SprocketError:
-                continue
-            config = TopicConfig.decode(reply.body)
-            return topic_type(config.attributes).value
-        return UNKNOWN_TYPE
+        masters = tuple((await self.topic(topic)).masters.values())
+        reply, _ = await self._first(masters, TopicConfigOf(topic=topic))
+        if reply is None:
+            return UNKNOWN_TYPE
+        return topic_type(TopicConfig.decode(reply.body).attributes).value
 
     async def group(self, name: str, topic: str | None = None) -> GroupConfig | None:
         """A consumer group; None if the brokers have none of this name.
@@ -239,19 +239,49 @@ class Brokers:
         self._groups.age(name)
 
     async def _fetch_group(self, name: str) -> GroupFacts:
-        failure: SprocketError | None = None
+        masters = await self._any_masters()
+        reply, is_sure = await self._first(masters, GroupConfigOf(group=name))
+        if reply is not None:
+            return GroupFacts(GroupConfig.decode(reply.body))
+        known = self._groups.known(name)
+        if not is_sure and known is not None and known.config is not None:
+            raise ConnectFailed(f"the broker that has group {name} may be away")
+        return GroupFacts(None)
+
+    async def _first(self, addresses: Sequence[str], header: Header) -> tuple[Command | None, bool]:
+        """The first success of some brokers; without one, whether all of them have answered.
+
+        Raises:
+            TransportError: none of them answers.
+        """
+        failures: list[SprocketError] = []
+        answer = await first_answer(
+            addresses,
+            lambda address: self._asked(address, header),
+            failures=failures,
+            unknown=ReplyError,
+        )
+        if answer is not None:
+            return answer[1], True
+        refusals = sum(isinstance(each, ReplyError) for each in failures)
+        if failures and not refusals:
+            raise failures[-1]
+        return None, refusals == len(addresses)
+
+    async def ask_any(self, header: Header) -> Command:
+        """The reply of the first broker that answers; its code is 0.
+
+        Raises:
+            TransportError: none answers.
+            ReplyError: it refuses.
+        """
+        failure: SprocketError = TransportError("no broker is registered")
         for address in await self._any_masters():
             try:
-                reply = await self._asked(address, GroupConfigOf(group=name))
+                return await self._asked(address, header)
             except TransportError as error:
                 failure = error
-                continue
-            except ReplyError:  # it has none of this name
-                continue
-            return GroupFacts(GroupConfig.decode(reply.body))
-        if failure is not None:
-            raise failure
-        return GroupFacts(None)
+        raise failure
 
     async def _any_masters(self) -> list[str]:
         if self._masters:

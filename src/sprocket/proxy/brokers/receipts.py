@@ -44,6 +44,7 @@ class Receipts:
         """
         self._check(receipt)
         header = acknowledging(group, receipt.topic(topic, group), receipt.handle)
+        header.lite_topic = receipt.lite or None
         return self._ask(receipt, topic, header)
 
     def acknowledge_all(
@@ -62,9 +63,13 @@ class Receipts:
         return self._ask(receipts[0], topic, AckMessages(), body)
 
     async def hide(
-        self, group: str, topic: str, receipt: ReceiptHandle, milliseconds: int
-    ) -> ReceiptHandle:
+        self, group: str, topic: str, receipt: ReceiptHandle, milliseconds: int, *,
+        suspend: bool = False,
+    ) -> ReceiptHandle:  # fmt: skip
         """Changes for how long a message is invisible, from now on; returns its new receipt.
+
+        Args:
+            suspend: whether its delivery does not count; only of a message with a lite topic.
 
         Raises:
             CallRefused: the handle has expired, or does not count any more.
@@ -72,6 +77,7 @@ class Receipts:
         """
         self._check(receipt)
         header = hiding(group, receipt.topic(topic, group), receipt.handle, milliseconds)
+        header.lite_topic, header.suspend = receipt.lite or None, suspend
         reply = checked(await _awaited(self._ask(receipt, topic, header)))
         return receipt.changed(reply.read(InvisibleReply))
 

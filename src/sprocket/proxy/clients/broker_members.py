@@ -32,7 +32,7 @@ from sprocket.protocol.requests.client import (
     Unregister,
 )
 from sprocket.proxy.brokers.brokers import Brokers
-from sprocket.proxy.clients.served_clients import ServedClient
+from sprocket.proxy.clients.served_clients import GroupKey, ServedClient
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 
 logger = logging.getLogger(__name__)
@@ -43,16 +43,6 @@ _BYTES_AT_ONCE = 1 << 18
 #: A broker that does not know lists of clients is asked again after so many seconds.
 _PLAIN_SECONDS = 600.0
 _LAST = "CONSUME_FROM_LAST_OFFSET"
-
-#: A group that a client is in: whether as a consumer, and its name.
-GroupKey = tuple[bool, str]
-
-
-def groups_of(client: ServedClient) -> frozenset[GroupKey]:
-    """The groups that a client is in: a producer is in one for each of its topics."""
-    if client.is_consumer:
-        return frozenset({(True, client.group)})
-    return frozenset((False, topic) for topic in client.topics)
 
 
 def heartbeat_of(client: ServedClient) -> HeartbeatBody:
@@ -158,7 +148,7 @@ class MembersElsewhere:
         changed = [
             each
             for name, each in clients.items()
-            if self._told.get(name) != each.revision and groups_of(each)
+            if self._told.get(name) != each.revision and each.groups
         ]
         known = 0
         for part in _parts(changed):
@@ -180,7 +170,8 @@ class MembersElsewhere:
                 members.setdefault(client.group, []).append(client)
             else:
                 topics.update(dict.fromkeys(client.topics))
-        now = frozenset({(True, group) for group in members} | {(False, name) for name in topics})
+        now = frozenset(GroupKey(True, group) for group in members)
+        now |= {GroupKey(False, topic) for topic in topics}
         gone, self._own = self._own - now, now
         consumed = [consumer_of(each, group) for group, each in sorted(members.items())]
         produced = [ProducerData(group_name=topic) for topic in sorted(topics)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
 
 from sprocket.base.errors import CorruptRecord, ProtocolError
 from sprocket.base.ports import Clock, Entropy
@@ -19,6 +19,7 @@ from sprocket.protocol.bodies import ConsumeDirectlyResult, RunningInfo
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.client import ConsumeDirectly, ConsumerRunning
+from sprocket.protocol.requests.lite import NotifyUnsubscribeLite
 from sprocket.protocol.requests.transaction import CheckTransaction
 from sprocket.proxy.clients.ended_transactions import EndedTransactions
 from sprocket.proxy.clients.served_clients import ServedClient, ServedClients
@@ -53,7 +54,6 @@ class ClientCommands:
         self._entropy = entropy
         #: By nonce, what a client was asked and has not answered.
         self._asked: dict[str, asyncio.Future[Reply]] = {}
-        self._turn = 0
 
     def answer(
         self,
@@ -77,14 +77,17 @@ class ClientCommands:
             return None
         if command.code == ConsumerRunning.code:
             running = command.read(ConsumerRunning)
-            client = client or clients.find(running.client_id)
-            asked = self._choose(client, clients.consuming(running.consumer_group))
+            asked = _able(client or clients.find(running.client_id))
+            asked = asked or clients.next_consumer(running.consumer_group)
             return self._trace(asked, is_wanted=running.jstack_enable)
         if command.code == ConsumeDirectly.code:
             consume = command.read(ConsumeDirectly)
-            client = client or clients.find(consume.client_id or "")
-            asked = self._choose(client, clients.consuming(consume.consumer_group))
+            asked = _able(client or clients.find(consume.client_id or ""))
+            asked = asked or clients.next_consumer(consume.consumer_group)
             return self._verify(asked, command)
+        if command.code == NotifyUnsubscribeLite.code:
+            self._unsubscribe(command.read(NotifyUnsubscribeLite), clients, client)
+            return None
         if command.is_oneway:  # that members have changed, or offsets: nothing to do for pops
             return None
         return Reply(
@@ -92,15 +95,14 @@ class ClientCommands:
             remark=f"request type {command.code} not supported",
         )
 
-    def _choose(
-        self, client: ServedClient | None, others: Iterable[ServedClient]
-    ) -> ServedClient | None:
-        """The client that was asked, or one that can stand for it."""
-        if client is not None and client.stream is not None:
-            return client
-        able = list(others)
-        self._turn += 1
-        return able[self._turn % len(able)] if able else None
+    def _unsubscribe(
+        self, header: NotifyUnsubscribeLite, clients: ServedClients, client: ServedClient | None
+    ) -> None:
+        client = client or clients.find(header.client_id)
+        if client is not None and client.group == header.consumer_group:
+            made = pb.TelemetryCommand()
+            made.notify_unsubscribe_lite_command.lite_topic = header.lite_topic
+            client.send(made)
 
     def _check(self, command: Command, clients: ServedClients, broker: str | None) -> None:
         header = command.read(CheckTransaction)
@@ -109,7 +111,7 @@ class ClientCommands:
         if message is None or name is None:
             return
         topic = message.value(PRODUCER_GROUP) or message.topic
-        client = self._choose(None, clients.publishing(topic))
+        client = clients.next_producer(topic)
         if client is None:
             logger.info("nobody here can say how a transaction of topic %s ended", topic)
             return
@@ -199,6 +201,11 @@ def _refused(given: pb.Status) -> Reply:
     if given.code == pb.VERIFY_FIFO_MESSAGE_UNSUPPORTED:
         return Reply(code=ResponseCode.NO_PERMISSION, remark="forbidden to verify message")
     return Reply(code=ResponseCode.SYSTEM_ERROR, remark=given.message[:1000] or "it failed")
+
+
+def _able(client: ServedClient | None) -> ServedClient | None:
+    """The client, if it can be sent commands."""
+    return client if client is not None and client.stream is not None else None
 
 
 def _absent() -> Reply:

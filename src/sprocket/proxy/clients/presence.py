@@ -9,26 +9,36 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine
+from typing import NamedTuple
 
 from sprocket.base.errors import SprocketError
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.client import Heartbeat
 from sprocket.proxy.brokers.brokers import Brokers
 from sprocket.proxy.clients.broker_members import (
-    GroupKey,
     MembersElsewhere,
     farewells,
-    groups_of,
     heartbeat_of,
 )
-from sprocket.proxy.clients.served_clients import ServedClient, ServedClients
+from sprocket.proxy.clients.served_clients import GroupKey, ServedClient, ServedClients
 
 logger = logging.getLogger(__name__)
 
 #: Seconds between signs of life to brokers elsewhere. They forget a member after two minutes.
 _BEAT_SECONDS = 20.0
+#: Signs of life that come sooner are not passed on: one of a client with thousands of topics costs
+#: a broker tens of milliseconds.
+_BEAT_SECONDS_MIN = 5.0
 #: A change is told after so many seconds, with others that come meanwhile.
 _SOON_SECONDS = 0.2
+
+
+class _KnownInside(NamedTuple):
+    """What the broker in the same process was told of a client last, and when."""
+
+    revision: int
+    groups: frozenset[GroupKey]
+    at: float
 
 
 class Presence:
@@ -48,10 +58,11 @@ class Presence:
         self._inner = inner
         self._soon = asyncio.Event()
         self._elsewhere: dict[str, MembersElsewhere] = {}
-        #: By client id, the revision that brokers were told of; and the groups that the broker in
-        #: the same process knows.
+        self._loop = asyncio.get_running_loop()
+        #: By client id, the revision that brokers were told of, and what the broker in the same
+        #: process knows.
         self._told: dict[str, int] = {}
-        self._known_inside: dict[str, frozenset[GroupKey]] = {}
+        self._inside: dict[str, _KnownInside] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def announce(self, client: ServedClient) -> None:
@@ -63,16 +74,18 @@ class Presence:
 
     def withdraw(self, client: ServedClient) -> None:
         """A client is gone. A broker in the same process learns it by the end of its peer."""
-        self._known_inside.pop(client.client_id, None)
+        self._inside.pop(client.client_id, None)
         if self._told.pop(client.client_id, None) is not None:
             self._soon.set()
 
     def _beat_inside(self, address: str, client: ServedClient) -> None:
-        groups = groups_of(client)
-        left = self._known_inside.get(client.client_id, groups) - groups
-        self._known_inside[client.client_id] = groups
-        for farewell in farewells(client.client_id, left):
-            self._ask_inside(address, farewell, b"", client)
+        known, now = self._inside.get(client.client_id), self._loop.time()
+        if known is not None:
+            if known.revision == client.revision and now - known.at < _BEAT_SECONDS_MIN:
+                return
+            for farewell in farewells(client.client_id, known.groups - client.groups):
+                self._ask_inside(address, farewell, b"", client)
+        self._inside[client.client_id] = _KnownInside(client.revision, client.groups, now)
         self._ask_inside(address, Heartbeat(), heartbeat_of(client).encode(), client)
 
     def _ask_inside(self, address: str, header: Header, body: bytes, client: ServedClient) -> None:

@@ -11,11 +11,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sprocket.protocol.codes import version_number
 from sprocket.protocol.command import Command
 from sprocket.proxy.messages import rocketmq_pb2 as pb
+from sprocket.proxy.messages.client_settings import LITE_CONSUMERS
 from sprocket.proxy.messages.statuses import CallRefused
 from sprocket.remoting.endpoints import EventualResponse
 from sprocket.remoting.inner_peer import InnerPeer
@@ -26,12 +27,21 @@ logger = logging.getLogger(__name__)
 #: send heartbeats each 10 s, and open their streams again within some.
 GRACE_SECONDS = 15.0
 SCAN_SECONDS = 5.0
+#: Clients that are looked at in one turn of the loop.
+_AT_ONCE = 128
 #: The longest id of a client, in characters.
 ID_LENGTH_MAX = 512
 
 CLIENT_ID = "x-mq-client-id"
 _LANGUAGE = "x-mq-language"
 _VERSION = "x-mq-client-version"
+
+
+class GroupKey(NamedTuple):
+    """A group that a client is in; a producer is in one for each of its topics."""
+
+    is_consumer: bool
+    name: str
 
 
 class CommandStream(Protocol):
@@ -50,7 +60,9 @@ class ServedClient:
         settings: as it sent them.
         changed_ms: when it last sent other ones, ms since 1970 UTC.
         revision: another number after each change, and for each client; 0 without settings.
+        groups: what it is in.
         stream: its telemetry; None while it has none.
+        owner: the user whose keys it has; empty at an open proxy.
         peer: stands for it at a broker in the same process.
         heard: when it last gave a sign of life, in seconds on the loop's clock.
     """
@@ -62,15 +74,18 @@ class ServedClient:
         language: str,
         version: str,
         address: str,
+        owner: str,
         receive: Callable[[ServedClient, Command], EventualResponse],
     ) -> None:
         self.client_id = client_id
+        self.owner = owner
         self.language = language
         self.version = version
         self.settings = pb.Settings()
         self.settings_bytes = 0
         self.changed_ms = 0
         self.revision = 0
+        self.groups: frozenset[GroupKey] = frozenset()
         self.stream: CommandStream | None = None
         self.peer = InnerPeer(
             address,
@@ -84,6 +99,11 @@ class ServedClient:
     def is_consumer(self) -> bool:
         """Whether it is a member of a consumer group."""
         return bool(self.settings.WhichOneof("pub_sub") == "subscription")
+
+    @property
+    def consumes_lite(self) -> bool:
+        """Whether it consumes lite topics."""
+        return self.settings.client_type in LITE_CONSUMERS
 
     @property
     def group(self) -> str:
@@ -101,6 +121,10 @@ class ServedClient:
             self.changed_ms, self.revision = now_ms, revision
         self.settings = settings
         self.settings_bytes = settings.ByteSize()
+        if self.is_consumer:
+            self.groups = frozenset({GroupKey(True, self.group)})
+        else:
+            self.groups = frozenset(GroupKey(False, topic) for topic in self.topics)
 
     def attach(self, stream: CommandStream | None) -> None:
         """Records the stream to it."""
@@ -146,6 +170,8 @@ class ServedClients:
         self._on_gone = on_gone
         self._loop = asyncio.get_running_loop()
         self._clients: dict[str, ServedClient] = {}
+        #: The same by group, and those that send by topic; in the order of their turns.
+        self._in_group: dict[GroupKey, dict[str, ServedClient]] = {}
         self._revisions = count(1)
 
     def __len__(self) -> int:
@@ -158,14 +184,25 @@ class ServedClients:
         """A client, if it is known."""
         return self._clients.get(client_id)
 
-    def known(self, metadata: Mapping[str, str], address: str) -> ServedClient:
+    def find_own(self, client_id: str, owner: str) -> ServedClient | None:
+        """A client of a user, if it is known.
+
+        Raises:
+            CallRefused: it is another user's.
+        """
+        client = self._clients.get(client_id)
+        if client is not None and client.owner != owner:
+            raise CallRefused(pb.UNAUTHORIZED, "the client id is one of another user's client")
+        return client
+
+    def known(self, metadata: Mapping[str, str], address: str, owner: str) -> ServedClient:
         """The client of a call; a new one if it is unknown.
 
         Raises:
-            CallRefused: there are too many clients.
+            CallRefused: there are too many clients, or it is another user's.
         """
         client_id = id_in(metadata)
-        client = self._clients.get(client_id)
+        client = self.find_own(client_id, owner)
         if client is None:
             if len(self._clients) >= self._clients_max:
                 text = f"the proxy knows {len(self._clients)} clients, its limit"
@@ -175,6 +212,7 @@ class ServedClients:
                 language=metadata.get(_LANGUAGE, "")[:32].upper(),
                 version=metadata.get(_VERSION, "")[:64],
                 address=address,
+                owner=owner,
                 receive=self._receive,
             )
         client.hear(self._loop.time())
@@ -199,7 +237,18 @@ class ServedClients:
             text = "the settings of all clients have too many bytes"
             raise CallRefused(pb.TOO_MANY_REQUESTS, text)
         self._settings_bytes += more
+        before = client.groups
         client.accept(kept, now_ms, next(self._revisions))
+        for key in before - client.groups:
+            self._leave(key, client)
+        for key in client.groups:
+            self._in_group.setdefault(key, {})[client.client_id] = client
+
+    def _leave(self, key: GroupKey, client: ServedClient) -> None:
+        members = self._in_group.get(key, {})
+        members.pop(client.client_id, None)
+        if not members:
+            self._in_group.pop(key, None)
 
     def heard(self, client: ServedClient) -> None:
         """Records a sign of life."""
@@ -210,26 +259,35 @@ class ServedClients:
         if self._clients.get(client.client_id) is client:
             del self._clients[client.client_id]
             self._settings_bytes -= client.settings_bytes
+            for key in client.groups:
+                self._leave(key, client)
             self._on_gone(client)
             client.peer.close()
 
-    def publishing(self, topic: str) -> Iterator[ServedClient]:
-        """The producers of a topic that can be sent commands."""
-        for client in self:
-            if client.stream is not None and not client.is_consumer and topic in client.topics:
-                yield client
+    # A broker that asks about a thousand transactions must not cost a search of all clients each.
+    def next_producer(self, topic: str) -> ServedClient | None:
+        """A producer of a topic that can be sent commands: each in turn."""
+        return self._next(GroupKey(False, topic))
 
-    def consuming(self, group: str) -> Iterator[ServedClient]:
-        """The members of a group that can be sent commands."""
-        for client in self:
-            if client.stream is not None and client.is_consumer and client.group == group:
-                yield client
+    def next_consumer(self, group: str) -> ServedClient | None:
+        """A member of a group that can be sent commands: each in turn."""
+        return self._next(GroupKey(True, group))
 
-    def drop_silent(self) -> None:
-        """Removes the clients that are gone without a word."""
-        now = self._loop.time()
-        for client in self:
-            silence = now - client.heard
+    def _next(self, key: GroupKey) -> ServedClient | None:
+        members = self._in_group.get(key, {})
+        for _ in range(len(members)):
+            name = next(iter(members))
+            client = members[name] = members.pop(name)
+            if client.stream is not None:
+                return client
+        return None
+
+    async def drop_silent(self) -> None:
+        """Removes the clients that are gone without a word; if they are many, in several turns."""
+        for place, client in enumerate(self, 1):
+            if place % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+            silence = self._loop.time() - client.heard
             if silence > self._expiry_seconds or (
                 client.stream is None and silence > GRACE_SECONDS
             ):
@@ -240,7 +298,7 @@ class ServedClients:
         """Removes silent clients, until cancelled."""
         while True:
             await asyncio.sleep(SCAN_SECONDS)
-            self.drop_silent()
+            await self.drop_silent()
 
 
 def id_in(metadata: Mapping[str, str]) -> str:

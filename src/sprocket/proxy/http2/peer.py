@@ -76,6 +76,7 @@ class GrpcPeer(asyncio.Protocol):
         self._is_counted = self._is_unread_counted = False
         self._is_full = False
         self._is_in_line = False
+        self.behind_until = 0.0
         self._is_reading = True
         self._is_flush_due = False
         self._has_spoken = True
@@ -102,12 +103,14 @@ class GrpcPeer(asyncio.Protocol):
             self._read_or_wait()
             return
         turns = self._turns
-        if turns.is_over:
+        if turns.is_over or turns.is_behind(self):
             self._wait_for_turn()
             return
         began = self._loop.time()
         has_more = self._handle(began + TURN_SECONDS)
-        turns.spend(self._loop.time() - began)
+        seconds = self._loop.time() - began
+        turns.spend(seconds)
+        turns.charge(self, seconds)
         if has_more:
             self._wait_for_turn()
 

@@ -8,6 +8,7 @@ Source: GrpcClientSettingsManager of RocketMQ 5.3 (module proxy).
 from __future__ import annotations
 
 from sprocket.clientcore.retry_policy import customized, exponential
+from sprocket.message.lite import CLIENT_QUOTA, CLIENT_QUOTA_DEFAULT
 from sprocket.protocol.bodies import GroupConfig
 from sprocket.proxy.config import ProxyConfig
 from sprocket.proxy.messages import rocketmq_pb2 as pb
@@ -21,6 +22,8 @@ CONSUMERS = (
     pb.LITE_PUSH_CONSUMER,
     pb.LITE_SIMPLE_CONSUMER,
 )
+#: Those that consume lite topics.
+LITE_CONSUMERS = (pb.LITE_PUSH_CONSUMER, pb.LITE_SIMPLE_CONSUMER)
 
 
 def answered_settings(
@@ -64,6 +67,15 @@ def _decide_for_consumer(settings: pb.Settings, config: ProxyConfig, group: Grou
     subscription.long_polling_timeout.CopyFrom(duration(config.hold_ms_max))
     subscription.fifo = group.consume_message_orderly
     settings.backoff_policy.CopyFrom(retry_policy(group))
+    if settings.client_type in LITE_CONSUMERS:
+        subscription.lite_subscription_quota = lite_quota(group)
+        subscription.max_lite_topic_size = config.lite_topic_max
+
+
+def lite_quota(group: GroupConfig) -> int:
+    """How many lite topics a client of a group may subscribe; its clients heed it."""
+    text = group.attributes.get(CLIENT_QUOTA, "")
+    return min(int(text), _INT_MAX) if text.isascii() and text.isdecimal() else CLIENT_QUOTA_DEFAULT
 
 
 def attempts_max(group: GroupConfig) -> int:

@@ -51,7 +51,7 @@ def fill_message(
     target.topic.name = message.queue.topic
     users = target.user_properties
     for name, value in properties.items():
-        if name not in RESERVED:
+        if name not in RESERVED and name != names.LITE_QUEUE:
             users[name] = value
     system = target.system_properties
     _fill_body(target, system, message, opening)

@@ -44,6 +44,15 @@ def route_queues(
                 )
 
 
+def queue_count(route: Route) -> int:
+    """How many queues `route_queues` lists at most."""
+    processes = {each.broker_name: len(each.broker_addrs) for each in route.broker_datas}
+    return sum(
+        min(max(1, *_counts(data)), 2 * _QUEUES_MAX) * processes.get(data.broker_name, 0)
+        for data in route.queue_datas
+    )
+
+
 def _permissions(data: QueueData) -> list[pb.Permission]:
     """The permission of each queue: of a topic with more queues of one kind, those come first."""
     read, write = (max(0, min(count, _QUEUES_MAX)) for count in _counts(data))

@@ -134,6 +134,19 @@ class AddressScheme(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     IPv6: _ClassVar[AddressScheme]
     DOMAIN_NAME: _ClassVar[AddressScheme]
 
+class LiteSubscriptionAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PARTIAL_ADD: _ClassVar[LiteSubscriptionAction]
+    PARTIAL_REMOVE: _ClassVar[LiteSubscriptionAction]
+    COMPLETE_ADD: _ClassVar[LiteSubscriptionAction]
+    COMPLETE_REMOVE: _ClassVar[LiteSubscriptionAction]
+
+class OffsetPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LAST: _ClassVar[OffsetPolicy]
+    MIN: _ClassVar[OffsetPolicy]
+    MAX: _ClassVar[OffsetPolicy]
+
 class Language(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     LANGUAGE_UNSPECIFIED: _ClassVar[Language]
@@ -242,6 +255,13 @@ ADDRESS_SCHEME_UNSPECIFIED: AddressScheme
 IPv4: AddressScheme
 IPv6: AddressScheme
 DOMAIN_NAME: AddressScheme
+PARTIAL_ADD: LiteSubscriptionAction
+PARTIAL_REMOVE: LiteSubscriptionAction
+COMPLETE_ADD: LiteSubscriptionAction
+COMPLETE_REMOVE: LiteSubscriptionAction
+LAST: OffsetPolicy
+MIN: OffsetPolicy
+MAX: OffsetPolicy
 LANGUAGE_UNSPECIFIED: Language
 JAVA: Language
 CPP: Language
@@ -833,3 +853,37 @@ class RecallMessageResponse(_message.Message):
     status: Status
     message_id: str
     def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ..., message_id: _Optional[str] = ...) -> None: ...
+
+class OffsetOption(_message.Message):
+    __slots__ = ("policy", "offset", "tail_n", "timestamp")
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    TAIL_N_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    policy: OffsetPolicy
+    offset: int
+    tail_n: int
+    timestamp: int
+    def __init__(self, policy: _Optional[_Union[OffsetPolicy, str]] = ..., offset: _Optional[int] = ..., tail_n: _Optional[int] = ..., timestamp: _Optional[int] = ...) -> None: ...
+
+class SyncLiteSubscriptionRequest(_message.Message):
+    __slots__ = ("action", "topic", "group", "lite_topic_set", "version", "offset_option")
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    LITE_TOPIC_SET_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_OPTION_FIELD_NUMBER: _ClassVar[int]
+    action: LiteSubscriptionAction
+    topic: Resource
+    group: Resource
+    lite_topic_set: _containers.RepeatedScalarFieldContainer[str]
+    version: int
+    offset_option: OffsetOption
+    def __init__(self, action: _Optional[_Union[LiteSubscriptionAction, str]] = ..., topic: _Optional[_Union[Resource, _Mapping]] = ..., group: _Optional[_Union[Resource, _Mapping]] = ..., lite_topic_set: _Optional[_Iterable[str]] = ..., version: _Optional[int] = ..., offset_option: _Optional[_Union[OffsetOption, _Mapping]] = ...) -> None: ...
+
+class SyncLiteSubscriptionResponse(_message.Message):
+    __slots__ = ("status",)
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: Status
+    def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...

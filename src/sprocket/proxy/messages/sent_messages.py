@@ -13,6 +13,7 @@ from typing import NamedTuple
 from sprocket.message import batch
 from sprocket.message import properties as names
 from sprocket.message.compression import COMPRESSED
+from sprocket.message.lite import fault_of_lite_topic
 from sprocket.message.properties import NAME_END, PAIR_END, RESERVED
 from sprocket.message.record import PREPARED
 from sprocket.protocol.requests.send import SendBatch, SendMessageV2
@@ -49,7 +50,7 @@ class SentMessage(NamedTuple):
 
     Attributes:
         type: what it is, by its properties.
-        message_group: decides its queue; empty for any queue.
+        message_group: its message group, or its lite topic; decides its queue, empty for any.
         properties: as text.
     """
 
@@ -180,6 +181,12 @@ def _kind_text(
     """
     kind = pb.NORMAL
     pieces = []
+    lite = system.lite_topic
+    if lite:
+        kind = pb.LITE
+        if fault := fault_of_lite_topic(lite, config.lite_topic_max):
+            raise CallRefused(pb.ILLEGAL_LITE_TOPIC, fault)
+        pieces.append(f"{names.LITE_TOPIC}{NAME_END}{lite}{PAIR_END}")
     if system.HasField("priority"):
         kind = pb.PRIORITY
         pieces.append(f"{names.PRIORITY}{NAME_END}{_priority(system.priority)}{PAIR_END}")
@@ -202,7 +209,7 @@ def _kind_text(
         if system.HasField("orphaned_transaction_recovery_duration"):
             seconds = system.orphaned_transaction_recovery_duration.seconds
             pieces.append(_check_after(seconds, config.transaction_check_seconds_max))
-    return kind, group, "".join(pieces)
+    return kind, group or lite, "".join(pieces)
 
 
 def _priority(priority: int) -> int:

@@ -67,7 +67,7 @@ class AckMethods:
         found: list[ReceiptHandle | pb.Status | None] = []
         for entry in request.entries:
             newest = self._renewals.taken(client_id, entry.receipt_handle)
-            found.append(None if newest is None else _parsed(newest))
+            found.append(None if newest is None else _parsed(newest, entry.lite_topic))
         return found
 
     async def _taken_and_acked(
@@ -80,7 +80,8 @@ class AckMethods:
     ) -> pb.AckMessageResponse:
         for at, entry in enumerate(request.entries):
             if receipts[at] is None:
-                receipts[at] = _parsed(await self._renewals.take(client_id, entry.receipt_handle))
+                newest = await self._renewals.take(client_id, entry.receipt_handle)
+                receipts[at] = _parsed(newest, entry.lite_topic)
         outcome = self._acked(group, topic, request, receipts)
         return outcome if isinstance(outcome, pb.AckMessageResponse) else await outcome
 
@@ -133,7 +134,11 @@ class AckMethods:
         checks.check_invisible(milliseconds, 0, self._config.invisible_ms_max)
         newest = await self._renewals.take(call.metadata[CLIENT_ID], request.receipt_handle)
         receipt = await self._receipts.hide(
-            group, topic, ReceiptHandle.parse(newest), max(milliseconds, 1)
+            group,
+            topic,
+            ReceiptHandle.parse(newest).of_lite(request.lite_topic),
+            max(milliseconds, 1),
+            suspend=request.suspend,
         )
         return pb.ChangeInvisibleDurationResponse(
             status=status(pb.OK), receipt_handle=receipt.encode()
@@ -150,13 +155,14 @@ class AckMethods:
         """
         topic, group = checks.topic_name(request.topic), checks.group_name(request.group)
         newest = await self._renewals.take(call.metadata[CLIENT_ID], request.receipt_handle)
-        await self._receipts.give_up(group, topic, ReceiptHandle.parse(newest), request.message_id)
+        receipt = ReceiptHandle.parse(newest).of_lite(request.lite_topic)
+        await self._receipts.give_up(group, topic, receipt, request.message_id)
         return pb.ForwardMessageToDeadLetterQueueResponse(status=status(pb.OK))
 
 
-def _parsed(text: str) -> ReceiptHandle | pb.Status:
+def _parsed(text: str, lite: str) -> ReceiptHandle | pb.Status:
     try:
-        return ReceiptHandle.parse(text)
+        return ReceiptHandle.parse(text).of_lite(lite)
     except CallRefused as error:
         return status_of_error(error)
 

@@ -11,18 +11,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
-from typing import NamedTuple
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError, SubscriptionInvalid, TransportError
 from sprocket.base.ports import Clock
-from sprocket.filter.tags import TagFilter
 from sprocket.protocol.bodies import GroupConfig
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command
+from sprocket.protocol.requests.lite import PopLite
 from sprocket.protocol.requests.pop import PopMessage
 from sprocket.proxy.brokers.brokers import Brokers, KnownTopic
-from sprocket.proxy.brokers.popped_replies import PoppedOne, read_popped
+from sprocket.proxy.brokers.popped_replies import PoppedOne
 from sprocket.proxy.brokers.receipts import Receipts
 from sprocket.proxy.clients.renewals import KeptMessage, Renewals
 from sprocket.proxy.clients.served_clients import CLIENT_ID, ServedClient, ServedClients, id_in
@@ -35,6 +34,8 @@ from sprocket.proxy.messages.delivered_messages import fill_message, opening_of_
 from sprocket.proxy.messages.statuses import CallRefused, status
 from sprocket.proxy.messages.times import ms_of
 from sprocket.proxy.methods.answering import read, status_of
+from sprocket.proxy.methods.call_guard import CallGuard
+from sprocket.proxy.methods.wishes import Wish, filter_of, popped_of
 
 logger = logging.getLogger(__name__)
 
@@ -46,27 +47,7 @@ COUNT_MAX = 32
 #: Where a group that is new in a topic begins: at its end.
 _FROM_LAST = 1
 _ATTEMPT_LENGTH_MAX = 256
-#: After these the route is asked for again: another one may be the master, or the topic is gone.
-_MOVED = (ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.TOPIC_NOT_EXIST)
 _EMPTY_CODES = (ResponseCode.POLLING_TIMEOUT, ResponseCode.PULL_NOT_FOUND)
-
-
-class Wish(NamedTuple):
-    """What a receive asks for.
-
-    Attributes:
-        kept_by: the client for which messages stay invisible; None if they do not.
-        attempts_max: how often a message is delivered at most.
-    """
-
-    group: str
-    topic: str
-    broker: str
-    address: str
-    header: PopMessage
-    tags: TagFilter | None
-    kept_by: ServedClient | None
-    attempts_max: int
 
 
 class ReceiveMethods:
@@ -81,7 +62,9 @@ class ReceiveMethods:
         config: ProxyConfig,
         *,
         clock: Clock,
+        guard: CallGuard | None = None,
     ) -> None:
+        self._guard = guard
         self._brokers = brokers
         self._clients = clients
         self._receipts = receipts
@@ -103,8 +86,10 @@ class ReceiveMethods:
             return
         request = read(pb.ReceiveMessageRequest, data)
         try:
+            if self._guard is not None:
+                await self._guard.admit(call, request)
             id_in(call.metadata)
-        except CallRefused as error:
+        except SprocketError as error:
             self._send_status(call, status_of(call, error))
             return
         try:
@@ -130,9 +115,9 @@ class ReceiveMethods:
     ) -> tuple[Wish, list[PoppedOne]] | None:
         hold_ms = self._hold_ms(call, request)
         wish = await self._wish(call, request, hold_ms)
-        if len(self._waiting) >= self._config.receives_max:
+        if len(self._waiting) + len(self._abandoned) >= self._config.receives_max:
             raise CallRefused(pb.TOO_MANY_REQUESTS, "polling full")
-        if wish.kept_by is not None and self._renewals.is_full:
+        if wish.kept_by is not None and self._renewals.is_full(wish.kept_by.client_id):
             raise CallRefused(pb.TOO_MANY_REQUESTS, "too many messages are kept invisible")
         reply = await self._popped(wish, hold_ms)
         if reply is None:
@@ -141,12 +126,13 @@ class ReceiveMethods:
             return None
         if reply.code == ResponseCode.POLLING_FULL:
             raise CallRefused(pb.TOO_MANY_REQUESTS, "polling full")
-        if reply.code in _MOVED:
+        if reply.code == ResponseCode.SERVICE_NOT_AVAILABLE:  # another one may be the master
             self._brokers.failed(wish.topic, wish.broker)
+        if reply.code == ResponseCode.TOPIC_NOT_EXIST:
+            self._brokers.lost(wish.topic)
         if reply.code == SubscriptionInvalid.code:
             raise CallRefused(pb.ILLEGAL_FILTER_EXPRESSION, reply.remark or "")
-        found = read_popped(reply.checked(), wish.header, wish.broker)
-        return wish, self._sorted_out(wish, found)
+        return wish, self._sorted_out(wish, popped_of(reply.checked(), wish))
 
     async def _popped(self, wish: Wish, hold_ms: int) -> Command | None:
         """The broker's reply to the pop; None if the proxy stops before it is there."""
@@ -219,10 +205,27 @@ class ReceiveMethods:
         topic = checks.topic_name(request.message_queue.topic)
         group = checks.group_name(request.group)
         invisible_ms, kept_by = self._invisible(call, request)
-        kind, expression, tags = _filter(request.filter_expression)
+        kind, expression, tags = filter_of(request.filter_expression)
         config = await self._brokers.group(group, topic)
         known = self._brokers.topics.known(topic) or await self._brokers.topic(topic)
         broker = self._broker(known, request.message_queue.broker.name)
+        client = self._clients.find(call.metadata[CLIENT_ID])
+        header: PopMessage | PopLite
+        if client is not None and client.consumes_lite:
+            header = PopLite(
+                client_id=client.client_id,
+                consumer_group=group,
+                topic=topic,
+                max_msg_num=min(request.batch_size, COUNT_MAX),
+                invisible_time=invisible_ms,
+                poll_time=hold_ms,
+                born_time=self._clock.now_ms(),
+                attempt_id=request.attempt_id[:_ATTEMPT_LENGTH_MAX] or None,
+            )
+            return Wish(
+                group, topic, broker, known.masters[broker], header, tags, kept_by,
+                attempts_max(config or GroupConfig()),
+            )  # fmt: skip
         is_fifo = self._is_fifo(call, config)
         header = PopMessage(
             consumer_group=group,
@@ -322,9 +325,9 @@ class ReceiveMethods:
 
     def _keep(self, wish: Wish, found: list[PoppedOne]) -> None:
         client = wish.kept_by
-        if client is None:
-            return
-        now_ms = self._clock.now_ms()
+        if client is None or self._clients.find(client.client_id) is None:
+            return  # it has left meanwhile, and nobody would end the care for them
+        now = asyncio.get_running_loop().time()
         for message, receipt in found:
             self._renewals.keep(
                 KeptMessage(
@@ -332,7 +335,7 @@ class ReceiveMethods:
                     wish.group,
                     wish.topic,
                     receipt.encode(),
-                    since_ms=now_ms,
+                    now=now,
                     failures_before=message.reconsume_times,
                 )
             )
@@ -355,7 +358,7 @@ class ReceiveMethods:
         try:
             reply = await task
             if reply.code == 0:
-                await self._given_back(wish, read_popped(reply, wish.header, wish.broker))
+                await self._given_back(wish, popped_of(reply, wish))
         except SprocketError as error:
             logger.debug("nobody waits for a pop of group %s that failed: %s", wish.group, error)
 
@@ -380,15 +383,3 @@ class ReceiveMethods:
         for task in rest:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
-
-
-def _filter(asked: pb.FilterExpression) -> tuple[str, str, TagFilter | None]:
-    """Kind and text of a filter for brokers, and the tags that are compared here.
-
-    Raises:
-        CallRefused: it cannot be parsed.
-    """
-    tags = checks.check_expression(asked)
-    if tags is None:
-        return "SQL92", asked.expression, None
-    return "TAG", tags.expression, None if tags.is_all else tags

@@ -59,8 +59,6 @@ _STORED = {
     SlaveNotAvailable.code: (pb.HA_NOT_AVAILABLE, "SLAVE_NOT_AVAILABLE"),
 }
 _REFUSES_FOR_NOW = (SystemBusy.code, ServiceNotAvailable.code)
-#: After these the route is asked for again: another one may be the master, or the topic is gone.
-_MOVED = (ServiceNotAvailable.code, TopicNotFound.code)
 
 
 class SendMethods:
@@ -178,8 +176,10 @@ class SendMethods:
         if reply.code and reply.code not in _STORED:
             if reply.code in _REFUSES_FOR_NOW:
                 self._faults.failed(queue.broker, self._loop.time())
-            if reply.code in _MOVED:
+            if reply.code == ServiceNotAvailable.code:  # another one may be the master
                 self._brokers.failed(queue.topic, queue.broker)
+            if reply.code == TopicNotFound.code:
+                self._brokers.lost(queue.topic)
             raise reply.error()
         made = pb.SendMessageResponse()
         code, text = pb.OK, "OK"

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import cast
 
 from sprocket.base.errors import ConnectionLost
-from sprocket.remoting import address
+from sprocket.remoting import address as addresses
+from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.tls.certificates import LOOK_SECONDS, WatchedFiles, watched_serving
 from sprocket.remoting.tls.layer import TlsLayer
 from sprocket.remoting.tls.settings import ENFORCING, TlsConfig
@@ -37,6 +38,7 @@ class Entrance:
         turns: shares the loop between handshakes and requests.
         silent_seconds: how long a connection may send nothing at all.
         files: the certificate; by default that of the settings.
+        ips: counts the connections, and says which are too many.
 
     Raises:
         ConfigError: a file cannot be read, or the files do not go together.
@@ -49,6 +51,7 @@ class Entrance:
         *,
         silent_seconds: float,
         files: WatchedFiles | None = None,
+        ips: IpCounts | None = None,
     ) -> None:
         self._config = config
         self._turns = turns
@@ -56,7 +59,9 @@ class Entrance:
         self._loop = asyncio.get_running_loop()
         self._files = files or watched_serving(config)
         self._files.current(self._loop.time())
-        self._waiting: set[asyncio.Transport] = set()
+        #: Connections, with their addresses.
+        self._waiting: dict[asyncio.Transport, str] = {}
+        self._ips = ips
         self._watch: asyncio.TimerHandle | None = None
         self._warned_at = -_WARN_SECONDS
         self._unwarned = 0
@@ -81,12 +86,19 @@ class Entrance:
     # For the connections.
 
     def add(self, transport: asyncio.Transport) -> None:
-        """Counts a connection."""
-        self._waiting.add(transport)
+        """Counts a connection, or closes it if its address has too many."""
+        address = _address(transport)
+        if self._ips is not None and not self._ips.enter(address):
+            transport.abort()
+        else:
+            self._waiting[transport] = address
 
-    def forget(self, transport: asyncio.Transport) -> None:
+    # One that goes in is counted on by whoever it goes to, under the same address.
+    def forget(self, transport: asyncio.Transport, *, goes_in: bool = False) -> None:
         """Counts it no more."""
-        self._waiting.discard(transport)
+        address = self._waiting.pop(transport, None)
+        if address is not None and not goes_in and self._ips is not None:
+            self._ips.leave(address)
 
     def go_in(self, transport: asyncio.Transport, data: bytes, factory: Factory) -> None:
         """Gives a connection that has sent its first bytes to the protocol that they need."""
@@ -98,7 +110,7 @@ class Entrance:
             transport.abort()
             return
         else:
-            self.forget(transport)
+            self.forget(transport, goes_in=True)
             inside = factory()
         transport.set_protocol(inside)
         inside.connection_made(transport)
@@ -106,7 +118,7 @@ class Entrance:
 
     def _layer(self, transport: asyncio.Transport, factory: Factory) -> TlsLayer:
         def done(layer: TlsLayer, error: ConnectionLost | None) -> None:
-            self.forget(transport)
+            self.forget(transport, goes_in=error is None)
             if error is not None:
                 self._warn(transport, str(error))
 
@@ -127,7 +139,7 @@ class Entrance:
             return
         more = f" ({self._unwarned} more since the last warning)" if self._unwarned else ""
         self._warned_at, self._unwarned = now, 0
-        peer = address.of_socket(transport.get_extra_info("peername"))
+        peer = _address(transport)
         logger.warning("the connection from %s is closed: %s%s", peer, why, more)
 
     def _look_again(self) -> None:
@@ -136,7 +148,11 @@ class Entrance:
 
 
 def entrance_of(
-    config: TlsConfig | None, turns: Turns, *, silent_seconds: float
+    config: TlsConfig | None,
+    turns: Turns,
+    *,
+    silent_seconds: float,
+    ips: IpCounts | None = None,
 ) -> Entrance | None:
     """The entrance of a port; None if all of its connections are plain.
 
@@ -145,7 +161,11 @@ def entrance_of(
     """
     if config is None or not config.is_serving:
         return None
-    return Entrance(config, turns, silent_seconds=silent_seconds)
+    return Entrance(config, turns, silent_seconds=silent_seconds, ips=ips)
+
+
+def _address(transport: asyncio.BaseTransport) -> str:
+    return addresses.of_socket(transport.get_extra_info("peername"))
 
 
 class _Greeting(asyncio.Protocol):

@@ -62,6 +62,7 @@ class TlsLayer(asyncio.Protocol):
         self._on_done: Callable[[TlsLayer, ConnectionLost | None], None] | None = on_done
         self._turns = turns
         self._is_in_line = False
+        self.behind_until = 0.0
         self._received_bytes = 0
         self._fault: ConnectionLost | None = None
         self._timer: asyncio.TimerHandle | None = None

@@ -17,6 +17,7 @@ from sprocket.base.errors import (
     RouteNotFound,
     SprocketError,
     TransportError,
+    UsageError,
 )
 from sprocket.clientcore.routes import (
     NameServers,
@@ -137,6 +138,7 @@ class ConnectionPool:
 
         Raises:
             RouteNotFound: no broker has the topic.
+            UsageError: the topic is static.
             ConnectFailed: no name server replied.
         """
         # Tasks that read get the addresses with their plan, and need not import all bodies.
@@ -145,6 +147,8 @@ class ConnectionPool:
         header = RouteOfTopic(topic=topic, accept_standard_json_only=True)
         reply = self._first_answer(header, partial(no_route, topic))
         route = read_route(topic, Route.decode(reply.body))
+        if any(queue.is_logical for queue in route.readable[:1]):
+            raise UsageError(f"topic {topic} is static; Spark knows no logical queues")
         self._numbers.update((name, some) for name, some in route.addresses.items() if some)
         return route
 

@@ -11,6 +11,7 @@ from sprocket.store.opening.mended_records import MendedRecords
 from sprocket.store.opening.parts import StoreParts
 from sprocket.store.opening.recovery import OpenMode, RecoveredStore, recover
 from sprocket.store.opening.sampled import sampled_fault
+from sprocket.store.views.lite_queues import SHARED
 from sprocket.store.views.tag_codes import TagCodes
 
 logger = logging.getLogger(__name__)
@@ -133,6 +134,8 @@ def _damaged_files(parts: StoreParts) -> str | None:
     odd = parts.queues.odd
     if odd:
         return f"{odd[0].path} is cut: it has {odd[0].size} bytes"
+    if parts.lite.odd:
+        return f"{parts.lite.odd[0].path} is cut: it has {parts.lite.odd[0].size} bytes"
     if parts.queues.misplaced is not None:
         return f"{parts.queues.misplaced} is of a topic whose queues are of another kind"
     if parts.index not in parts.views:
@@ -148,6 +151,7 @@ async def _forget_views(parts: StoreParts) -> None:
     """
     await parts.checkpoint.save_for_replay(parts.log.start)
     parts.queues.drop_odd()
+    parts.lite.drop_odd()
     parts.index.clear()
 
 
@@ -194,5 +198,6 @@ async def _recovered(
     # The log has no messages of these queues left. They continue where they ended, so that no
     # offset is given twice.
     for topic, number, end in list(parts.ends.expired(parts.deleted)):
-        parts.queues.make(topic, number).begin_at(end)
+        queue = parts.lite.shared if topic == SHARED else parts.queues.make(topic, number)
+        queue.begin_at(end)
     return recovered

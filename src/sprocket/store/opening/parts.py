@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -17,6 +18,7 @@ from sprocket.store.state.deleted_topics import DeletedTopics
 from sprocket.store.state.queue_kinds import QueueKinds
 from sprocket.store.views.confirmed import ConfirmedOffsets
 from sprocket.store.views.key_index import KeyIndex
+from sprocket.store.views.lite_queues import SHARED, LiteQueues
 from sprocket.store.views.queue_ends import QueueEnds
 from sprocket.store.views.queues import BatchQueues, ConsumeQueues
 from sprocket.store.views.replay import RecordScanner
@@ -26,6 +28,7 @@ from sprocket.store.writing.appender import Appender
 from sprocket.store.writing.batch_topics import BatchTopics
 from sprocket.store.writing.disk_space import DiskSpace, StorePaths
 from sprocket.store.writing.flush import Flush
+from sprocket.store.writing.lite_topics import LiteTopics
 from sprocket.store.writing.replica_log import ReplicaLog
 from sprocket.store.writing.retention import RetentionRules
 from sprocket.store.writing.running_flags import RunningFlags
@@ -55,8 +58,8 @@ class StoreParts:
 
     __slots__ = (
         "abort", "appender", "batches", "checkpoint", "confirmed", "deleted", "disk_space", "ends",
-        "flags", "flush", "index", "is_member", "kinds", "log", "queues", "replica", "safe",
-        "views",
+        "flags", "flush", "index", "is_member", "kinds", "lite", "lite_topics", "log", "queues",
+        "replica", "safe", "views",
     )  # fmt: skip
 
     def __init__(
@@ -73,24 +76,17 @@ class StoreParts:
         is_member: bool = False,
     ) -> None:
         paths = LogPaths.of(root, config.log_paths, config.log_read_only_paths)
-        self.log = CommitLog(
-            disk, paths, config.log_file_bytes, full_percent=config.disk_forced_percent
-        )
+        full = config.disk_forced_percent
+        self.log = CommitLog(disk, paths, config.log_file_bytes, full_percent=full)
         self.abort = AbortFile(disk, root)
         self.checkpoint = Checkpoint(disk, f"{root}/checkpoint")
         self.deleted = DeletedTopics(disk, root)
         self.kinds = QueueKinds(disk, root)
         self.queues = self._queues_in(disk, root, config)
         self.index = KeyIndex(
-            disk,
-            clock,
-            directory=f"{root}/index",
-            slots=config.index_slots,
+            disk, clock, directory=f"{root}/index", slots=config.index_slots,
             entries=config.index_entries,
-        )
-        used_index = self.index if config.index_keys else None
-        self.ends = QueueEnds(disk, root, self.queues.by_name, used_index)
-        self.views: tuple[View, ...] = (self.queues, self.index)[: 1 + config.index_keys]
+        )  # fmt: skip
         # With synchronous flush, or synchronous replication, readers must not see what a loss of
         # power, or of this machine, could take away. So appends pass through the confirmed offset,
         # which follows the flush and the slaves. What is called is built before what calls it.
@@ -98,6 +94,14 @@ class StoreParts:
         self.safe, self.is_member = tuple(safe), is_member
         marks = [flushed, *safe] if config.flush == "SYNC_FLUSH" else list(safe)
         self.confirmed = ConfirmedOffsets(marks) if marks else None
+        self.lite = LiteQueues(
+            disk, self.log, f"{root}/litequeue", config.queue_file_bytes,
+            confirmed=self.confirmed, deleted=self.deleted.end_of,
+        )  # fmt: skip
+        indexes = (self.index,) if config.index_keys else ()
+        every = ChainMap(self.queues.by_name, {(SHARED, 0): self.lite.shared})
+        self.ends = QueueEnds(disk, root, every, *indexes)
+        self.views: tuple[View, ...] = (self.queues, self.lite, *indexes)
         self.flush = Flush(
             self.log, self.views, self.checkpoint, self.ends, config=config, flushed=flushed,
             on_flushed=self.confirmed.advance if self.confirmed is not None else None,
@@ -146,9 +150,11 @@ class StoreParts:
             on_append=on_append,
         )
         self.batches = BatchTopics(self.queues, self.appender)
+        self.lite_topics = LiteTopics(self.log, self.lite, self.appender, self.confirmed)
         self.replica = ReplicaLog(
             self.log,
             self.queues,
+            self.lite,
             self.views[1:],
             confirmed=self.confirmed,
             flush=self.flush,
@@ -174,7 +180,7 @@ class StoreParts:
             OSError: the disk failed.
         """
         parts: Sequence[_HasFiles] = (
-            self.log, self.deleted, self.ends, self.kinds, self.queues, self.index,
+            self.log, self.deleted, self.ends, self.kinds, self.queues, self.lite, self.index,
             self.checkpoint,
         )  # fmt: skip
         for part in parts:

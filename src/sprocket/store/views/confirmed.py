@@ -108,6 +108,16 @@ class ConfirmedOffsets:
                 after = flat[-QUEUE_FIELDS] + batch.count_of(flat[-QUEUE_FIELDS + 1])
                 self._waiting.append((batch.end, (topic, number), after))
 
+    def hide(self, name: _Name, first: int, log_end: int, after: int) -> None:
+        """Hides what was added to a queue that is no topic's.
+
+        Args:
+            first, after: the first new offset, and the one behind the last.
+            log_end: log offset behind the records.
+        """
+        self._ends.setdefault(name, first)
+        self._waiting.append((log_end, name, after))
+
     def advance(self) -> None:
         """Shows the records that have become safe, and wakes the readers that wait for them."""
         self.end = end = min(watermark.value for watermark in self._watermarks)

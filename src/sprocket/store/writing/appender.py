@@ -15,7 +15,15 @@ from sprocket.base.errors import StoreError
 from sprocket.base.ports import Clock
 from sprocket.base.watermark import Watermark
 from sprocket.message.inner_batch import WRAPPED
-from sprocket.message.properties import INNER_BASE, INNER_COUNT, PROPERTIES_BYTES_MAX, encode
+from sprocket.message.lite import LiteName, LitePlace
+from sprocket.message.properties import (
+    INNER_BASE,
+    INNER_COUNT,
+    LITE_OFFSET,
+    LITE_QUEUE,
+    PROPERTIES_BYTES_MAX,
+    encode,
+)
 from sprocket.message.record import Draft, Encoder, record_bytes
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.drafts import IllegalDraft, check_numbers, check_sizes
@@ -23,6 +31,7 @@ from sprocket.store.views.batch_queue import BatchQueue
 from sprocket.store.views.batch_unit import MESSAGES_MAX
 from sprocket.store.views.consume_queue import ENTRY, ConsumeQueue
 from sprocket.store.views.entry import IN_NO_QUEUE, BatchEntry, Entry
+from sprocket.store.views.lite_queues import LiteQueues
 from sprocket.store.views.queues import ConsumeQueues
 from sprocket.store.views.view import Fold
 from sprocket.store.writing.running_flags import RunningFlags
@@ -123,6 +132,20 @@ class Appender:
         entry = BatchEntry(**asdict(appended[0]), held=count)
         self._apply([entry])
         return entry
+
+    def append_lite(self, draft: Draft, name: LiteName, lite: LiteQueues) -> Appended:
+        """See `LiteTopics.append`."""
+        if (refusal := self._flags.refusal) is not None:
+            raise refusal.with_traceback(None)  # else it would keep every frame it passed
+        place = LitePlace(name, lite.next_offset(name))
+        lite.shared.make_room()
+        appended: list[Appended] = []
+        own = {LITE_QUEUE: name.queue, LITE_OFFSET: str(place.offset)}
+        properties = draft.properties + encode(own).encode()
+        self._write((replace(draft, properties=properties),), appended)
+        lite.add(place, appended[0].log_offset, appended[0].record_bytes)
+        self._apply(appended)
+        return appended[0]
 
     def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
         """See `Store.append_batch`."""

@@ -6,8 +6,7 @@ and the rest of a file behind its blank mark once all of it is there. What is no
 memory, one record at most, and is dropped with the connection: the next one begins at the log's
 end. The views receive the records as they do in recovery, many at a time.
 
-Source: CommitLog.getData, CommitLog.appendData of RocketMQ 5.x, which checks nothing and writes
-what it gets.
+Source: CommitLog.getData and appendData of RocketMQ 5.x, which check nothing.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.state.deleted_topics import DeletedTopics
 from sprocket.store.views.confirmed import ConfirmedOffsets
 from sprocket.store.views.consume_queue import ConsumeQueue
+from sprocket.store.views.lite_queues import LiteQueues
 from sprocket.store.views.queues import ConsumeQueues
 from sprocket.store.views.record_batch import QUEUE_FIELDS, RecordBatch
 from sprocket.store.views.replay import RecordScanner
@@ -58,14 +58,15 @@ class ReplicaLog:
     """
 
     __slots__ = (
-        "_body_max", "_confirmed", "_deleted", "_flags", "_flush", "_log", "_on_append",
-        "_queues", "_scanner", "_views", "appended",
+        "_body_max", "_confirmed", "_deleted", "_flags", "_flush", "_lite", "_log",
+        "_on_append", "_queues", "_scanner", "_views", "appended",
     )  # fmt: skip
 
     def __init__(
         self,
         log: CommitLog,
         queues: ConsumeQueues,
+        lite: LiteQueues,
         views: Sequence[View],
         *,
         confirmed: ConfirmedOffsets | None,
@@ -79,13 +80,13 @@ class ReplicaLog:
     ) -> None:
         """
         Args:
-            views: receive the records, after the queues.
+            views: receive the records, after the queues; that of lite topics is among them.
             body_max: largest body that is accepted, bytes.
             deleted: which topics were deleted, and where.
-            on_append: is called after records were copied.
         """
         self._log = log
         self._queues = queues
+        self._lite = lite
         self._views = tuple(views)
         self._confirmed = confirmed
         self._flush = flush
@@ -128,7 +129,7 @@ class ReplicaLog:
         for mark in safe:
             mark.rise(end if confirmed is None else confirmed)
         if self._confirmed is not None:
-            self._confirmed.begin(self._queues.by_name.values(), end)
+            self._confirmed.begin([*self._queues.by_name.values(), self._lite.shared], end)
 
     def confirm(self) -> None:
         """Shows readers what has become safe; see `ConfirmedOffsets`."""
@@ -176,6 +177,7 @@ class ReplicaLog:
         except OSError as error:
             raise StoreError(f"topics {', '.join(new)} cannot be deleted: {error}") from error
         self._queues.remove_deleted(lambda topic: new.get(topic, 0))
+        self._lite.forget_deleted()
         if self._confirmed is not None:
             for topic in new.keys() - {topic for topic, _ in self._queues.by_name}:
                 self._confirmed.forget(topic)
@@ -183,8 +185,6 @@ class ReplicaLog:
     def copy(self) -> LogCopy:
         """Takes bytes from one connection to a master, from the log's end on."""
         return LogCopy(self)
-
-    # What follows is for `LogCopy`.
 
     def file_left(self) -> int:
         """Bytes from the log's end to the end of its file."""

@@ -17,6 +17,8 @@ from rocketmq import (
     ConsumeResult,
     Credentials,
     FilterExpression,
+    LitePushConsumer,
+    LiteSimpleConsumer,
     Message,
     MessageListener,
     Producer,
@@ -26,6 +28,7 @@ from rocketmq import (
     TransactionResolution,
 )
 from rocketmq.grpc_protocol import FilterType
+from rocketmq.v5.exception import LiteSubscriptionQuotaExceededException
 
 Json = dict[str, Any]
 
@@ -39,9 +42,8 @@ class Task:
         self.words = words
         self.topic: str = words.get("topic", "")
         self.ended = threading.Event()
-        self.configuration = ClientConfiguration(
-            words["endpoint"], Credentials(), request_timeout=30
-        )
+        keys = Credentials(words.get("accessKey"), words.get("secretKey"))
+        self.configuration = ClientConfiguration(words["endpoint"], keys, request_timeout=30)
         self.tls: bool = words.get("tls", False)
 
     def run(self) -> None:
@@ -82,6 +84,8 @@ class Task:
             message.delivery_timestamp = int(time.time() + delay_ms / 1_000)
         if "priority" in told:
             message.priority = told["priority"]
+        if lite := told.get("lite"):
+            message.lite_topic = lite
         return message
 
     def show(self, message: Message, **more: Any) -> None:
@@ -94,6 +98,7 @@ class Task:
             properties=dict(message.properties),
             group=message.message_group,
             attempt=message.delivery_attempt,
+            lite=message.lite_topic,
             **more,
         )
 
@@ -151,14 +156,22 @@ class Task:
     def receive(self) -> None:
         """Receive and settle messages, until the end."""
         words = self.words
-        consumer = SimpleConsumer(
-            self.configuration,
-            words["group"],
-            self.subscription(),
-            await_duration=max(1, words["awaitMs"] // 1_000),
-            tls_enable=self.tls,
-        )
+        await_s = max(1, words["awaitMs"] // 1_000)
+        consumer: SimpleConsumer
+        if "lites" in words:
+            consumer = LiteSimpleConsumer(
+                self.topic, self.configuration, words["group"], await_duration=await_s
+            )
+        else:
+            consumer = SimpleConsumer(
+                self.configuration,
+                words["group"],
+                self.subscription(),
+                await_duration=await_s,
+                tls_enable=self.tls,
+            )
         consumer.startup()
+        self.subscribe_lites(consumer)
         self.tell(ready=True)
         while not self.ended.is_set():
             try:
@@ -168,6 +181,20 @@ class Task:
                 self.tell_failure("refused", error)
                 time.sleep(0.2)
         consumer.shutdown()
+
+    def subscribe_lites(self, consumer: Any) -> None:
+        """Subscribe the lite topics that the task names; their names have one character.
+
+        This client does not wait for its settings, and refuses all until it has them. It takes the
+        name of a lite topic for a list of names of one character each.
+        """
+        for lite in self.words.get("lites", ()):
+            for _ in range(100):
+                try:
+                    consumer.subscribe_lite(lite)
+                    break
+                except LiteSubscriptionQuotaExceededException:
+                    time.sleep(0.1)
 
     def settle(self, consumer: SimpleConsumer, message: Message) -> None:
         """Acknowledge a message, or what the task says of its first delivery."""
@@ -198,15 +225,26 @@ class Task:
                 task.show(message, failed=fails)
                 return ConsumeResult.FAILURE if fails else ConsumeResult.SUCCESS
 
-        consumer = PushConsumer(
-            self.configuration,
-            words["group"],
-            Listener(),
-            self.subscription(),
-            consumption_thread_count=4,
-            tls_enable=self.tls,
-        )
+        consumer: PushConsumer
+        if "lites" in words:
+            consumer = LitePushConsumer(
+                self.configuration,
+                words["group"],
+                self.topic,
+                Listener(),
+                consumption_thread_count=4,
+            )
+        else:
+            consumer = PushConsumer(
+                self.configuration,
+                words["group"],
+                Listener(),
+                self.subscription(),
+                consumption_thread_count=4,
+                tls_enable=self.tls,
+            )
         consumer.startup()
+        self.subscribe_lites(consumer)
         self.tell(ready=True)
         self.ended.wait()
         consumer.shutdown()

@@ -1,0 +1,1 @@
+"""Lite topics: who subscribes which, and what they get."""

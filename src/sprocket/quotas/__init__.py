@@ -1,0 +1,1 @@
+"""Quotas: what a client, user, topic or group may take of a server, and what happens above it."""

@@ -1,0 +1,1 @@
+"""Static topics at brokers."""
