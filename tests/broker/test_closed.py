@@ -51,7 +51,7 @@ from tests.broker.parts import ROOT, SUCCESS, Asker, another, new_disk, pull_of,
 #: Values of all fields that requests have, as far as somebody needs rights for them.
 FIELDS = {
     "topic": "T", "b": "T", "group": "g", "consumerGroup": "g", "groupName": "g", "srcGroup": "g",
-    "destGroup": "h", "queueId": "0", "e": "0",
+    "destGroup": "h", "parentTopic": "T", "queueId": "0", "e": "0",
 }  # fmt: skip
 BODIES: dict[int, bytes] = {
     RequestCode.HEART_BEAT: HeartbeatBody(
@@ -83,6 +83,7 @@ BODIES: dict[int, bytes] = {
 }
 #: Requests of brokers alone: nobody but a super user may make them.
 NOBODYS = {
+    OwnRequestCode.ESCAPED_MESSAGES,
     OwnRequestCode.STATE_CHANGES,
     OwnRequestCode.HELD_LEASES,
     OwnRequestCode.PROXIED_CLIENTS,

@@ -397,6 +397,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
             RequestCode.AUTH_GET_ACL,
             RequestCode.AUTH_LIST_ACL,
             OwnRequestCode.GROUP_STATE,
+            OwnRequestCode.ESCAPED_MESSAGES,
             OwnRequestCode.HELD_LEASES,
             OwnRequestCode.STATE_CHANGES,
             RequestCode.CHECK_CLIENT_CONFIG,

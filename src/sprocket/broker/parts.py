@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from sprocket.base.ports import Clock, Entropy
 from sprocket.broker.dispatch import Quotas
+from sprocket.broker.escape_parts import escape
 from sprocket.broker.lite.parts import LiteParts
 from sprocket.broker.members.acting import ActingMaster
 from sprocket.broker.members.copied_tables import CopiedTables
@@ -111,12 +112,19 @@ class BrokerParts:
         self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
         self.delivery = self._delivery(store, levels, clock=clock)
         self.timed_delivery = self._timed_delivery(store, settings, clock=clock)
+        self.escape = escape(
+            store, pool, settings, world, tables=tables, levels=levels, delivery=self.delivery,
+            timers=self.timers, rules=self.check_loop.rules, acting=self.acting,
+            replication=replication,
+        )  # fmt: skip
         self.membership = self._membership(settings, clock)
         self.proxied = ProxiedClientRequests(self.membership, clock)
         self.pulls = self._pulls(store, settings, world.memory_bytes)
         self.quotas = self._quotas(settings)
         self.state = self._state(store, clock=clock)
-        self.timer_following = self._timer_following(settings)
+        self.timer_following: TimerFollowing | None = None
+        if (timers := self.timers) is not None:
+            self.timer_following = TimerFollowing(timers, save_ms=settings.config.delay_save_ms)
         self.state_copy = self._state_copy(store, pool, number)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
@@ -225,12 +233,16 @@ class BrokerParts:
             shape=shapes(lambda: settings.store),
             clock=world.clock,
             counts=self.tables.timer_counts,
+            elsewhere=self.tables.escaped.log_offsets,
         )
 
     def _delivery(self, store: Store, levels: DelayLevels, *, clock: Clock) -> LevelDelivery:
         """Delivery of messages with a delay level."""
         accept, progress = self.ingress.accept_due, self.tables.progress
-        return LevelDelivery(store, accept, levels=levels, progress=progress, clock=clock)
+        return LevelDelivery(
+            store, accept, levels=levels, progress=progress, clock=clock,
+            elsewhere=self.tables.escaped.log_offsets,
+        )  # fmt: skip
 
     def _timed_delivery(
         self, store: Store, settings: BrokerSettings, *, clock: Clock
@@ -268,12 +280,6 @@ class BrokerParts:
             leases=self.tables.lock_table,
             on_timers=self._timers_are_at,
         )
-
-    def _timer_following(self, settings: BrokerSettings) -> TimerFollowing | None:
-        """What keeps the timers of a slave as its master's; None if timers are off."""
-        if self.timers is None:
-            return None
-        return TimerFollowing(self.timers, save_ms=settings.config.delay_save_ms)
 
     def _timers_are_at(self, state: TimerState) -> None:
         if self.timer_following is not None:

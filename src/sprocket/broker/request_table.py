@@ -266,6 +266,7 @@ class RequestTable:
                 self._store, parts.replication, settings=self._settings, seat=self._seat
             ).endpoints(),
             **parts.acting.endpoints(),
+            **parts.escape.endpoints(),
             **EntryRequests(self._store, tables.clients).endpoints(),
             **SettingRequests(
                 self._settings,

@@ -101,6 +101,7 @@ class Master:
         self._warnings = RareLog(logger)
         self._confirming: asyncio.TimerHandle | None = None
         self._following: asyncio.Task[None] | None = None
+        self._is_open = False
         self.links: dict[int, SlaveLink] = {}
 
     @property
@@ -130,6 +131,7 @@ class Master:
                 entrance.close()
             raise UsageError(f"cannot listen for slaves at {where}: {why}") from error
         self._entrance = entrance
+        self._is_open = True
         self._port = self._listening.sockets[0].getsockname()[1]
         self.recount()
         return self
@@ -140,6 +142,7 @@ class Master:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._is_open = False
         if self._listening is not None:
             self._listening.close()
         if self._entrance is not None:
@@ -162,8 +165,6 @@ class Master:
                     "no slave of this broker is registered at this address, so what it reports "
                     "does not count as a copy",
                 )
-        if self._form.is_alone and (self._following is None or self._following.done()):
-            self._following = asyncio.ensure_future(self._follow_log())
         self._recount()
 
     def _accept(self) -> SlaveLink:
@@ -221,6 +222,7 @@ class Master:
         self._tasks.pop(link.number).cancel()
         self._form.forget(link)
         logger.info("slave %s is gone; it had the log up to %d", link.address, link.reported.value)
+        self._recount()
 
     # The first report may be anything, and `stream_start` decides about it. A later one beyond the
     # log's end is of something that is no slave of this log, and must not count.
@@ -245,6 +247,9 @@ class Master:
                 loop = asyncio.get_running_loop()
                 self._confirming = loop.call_later(pause, self._send_confirmed)
         self._replicated.rise(form.replicated(end))
+        is_followed = self._following is not None and not self._following.done()
+        if form.is_alone and self._is_open and not is_followed:
+            self._following = asyncio.ensure_future(self._follow_log())
 
     def _send_confirmed(self) -> None:
         """Sends the confirmed offset to slaves that have everything else, for their readers."""
@@ -295,6 +300,7 @@ class Master:
         """Sends the log from an offset on, until the connection is closed."""
         rules, log, mark = self._rules, self._log, self._sendable
         limit = FlowLimit(rules.bytes_per_second)
+        batch_bytes = limit.at_once(rules.batch_bytes)
         time = asyncio.get_running_loop().time
         if self._form.has_confirmed:
             self._send(link, position, b"")
@@ -302,8 +308,8 @@ class Master:
             if not await mark.reach(position + 1, Deadline.after(rules.heartbeat)):
                 self._send(link, position, b"")
                 continue
-            await self._store.cold.load_log(position, position + rules.batch_bytes)
-            end = self._form.batch_end(position, min(position + rules.batch_bytes, mark.value))
+            await self._store.cold.load_log(position, position + batch_bytes)
+            end = self._form.batch_end(position, min(position + batch_bytes, mark.value))
             data = log.read(position, end - position)
             self._send(link, position, data)
             position += len(data)

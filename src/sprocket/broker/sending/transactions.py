@@ -52,9 +52,9 @@ from sprocket.store.store import Store
 from sprocket.store.writing.appender import Appended
 from sprocket.transaction.check import CheckRules, choose
 from sprocket.transaction.check_loop import CheckLoop
-from sprocket.transaction.half import Half
+from sprocket.transaction.half import Half, StoredHalf
 from sprocket.transaction.ledger import EndState, Ledger
-from sprocket.transaction.settle import Settlement, StoredHalf
+from sprocket.transaction.settle import Settlement
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class LiveProducers:
 
 def _is_there(client: ClientInfo) -> bool:
     peer = peer_of(client)
-    return not peer.is_closed and not peer.is_busy
+    return not peer.is_closed and not peer.is_full  # it may well hold a pull or a pop
 
 
 class ParkingIngress:

@@ -16,6 +16,7 @@ from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.changes import LEASES, OFFSETS, ORDERS, ChangeJournal
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.code_filters import CodeFilters
+from sprocket.broker.tables.escaped import EscapedTable
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.locks import LockTable
 from sprocket.broker.tables.offsets import ConsumerOffsets
@@ -49,6 +50,7 @@ class Tables:
     Attributes:
         locks: the leases on queues; `lock_table` is their form in the file.
         progress: the next offset to deliver of each delay level.
+        escaped: what was delivered at other brokers in the master's place.
         timer_counts: how many messages wait for a delivery time of their own, by topic.
         ledger: the undecided transactions; `pending` is their form in the file.
         filters: filters in Python; saved only if they are switched on.
@@ -80,6 +82,7 @@ class Tables:
         self.lock_table = LockTable(self.locks)
         self.volumes = Volumes(loop_ms())
         self.progress = ScheduleProgress()
+        self.escaped = EscapedTable()
         self.timer_counts = Counts()
         self.ledger = Ledger()
         self.pending = UndecidedCounts(self.ledger, clock)
