@@ -337,12 +337,12 @@ class OpenBroker:
         """Prepares what writes messages of its own: a slave gets those from its master."""
         self.parts.delivery.start()
         self.parts.settlement.start()
-        self.parts.settlement.end_elsewhere(self.parts.tables.escaped.log_offsets)
 
     async def _start_timers(self) -> None:
         if self.parts.timers is not None:
             await self.parts.timers.start()
-        await self.parts.pop.start()
+        await self.parts.pop.start()  # before anything is stored
+        self.parts.settlement.end_elsewhere(self.parts.tables.escaped.log_offsets)
 
     def _run_delivery(self) -> None:
         """Runs it."""
