@@ -8,6 +8,7 @@
 #   make lint     style, types, structure
 #   make sim      simulated histories: make sim SEED=17, or SEEDS=1..500 SCENARIO=ordered
 #   make fuzz     ten minutes of hostile bytes (SECONDS=600; EACH=300: as long for each target)
+#   make dependencies  what is installed, and known holes in it
 #   make soak     five minutes of kills against real processes, with a report (MINUTES=5)
 #   make soak-cluster  a hundred faults of a group of brokers with etcd (FAULTS=100)
 #   make clean    removes what these made
@@ -30,7 +31,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster test test-pythons lint format bench sim soak soak-cluster fuzz clean
+.PHONY: help run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -105,6 +106,10 @@ soak-cluster: $(VENV)/dev.stamp
 fuzz: $(VENV)/dev.stamp
 	@$(PIP) install -e '.[fuzz]'
 	@$(BIN)/python -m tests.fuzz $(if $(EACH),--each $(EACH),--seconds $(or $(SECONDS),600)) $(ARGS)
+
+dependencies: $(VENV)/dev.stamp
+	@$(PIP) install -e '.[security]'
+	@$(BIN)/python -m tests.dependencies
 
 clean:
 	rm -rf .venv .venv-3.* sprocket-data build dist .mypy_cache .ruff_cache .pytest_cache tests/compat/java/target tests/compat/clients5/java/target .bench

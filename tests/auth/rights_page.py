@@ -65,6 +65,7 @@ def _calls() -> Iterator[str]:
         ),
         "AckMessage": pb.AckMessageRequest(**both),
         "ChangeInvisibleDuration": pb.ChangeInvisibleDurationRequest(**both),
+        "SyncLiteSubscription": pb.SyncLiteSubscriptionRequest(**both),
         "ForwardMessageToDeadLetterQueue": pb.ForwardMessageToDeadLetterQueueRequest(**both),
         "Telemetry, settings of a producer": producer,
         "Telemetry, settings of a consumer": consumer,

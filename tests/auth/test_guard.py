@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 
 import pytest
 
@@ -12,6 +13,7 @@ from sprocket.auth.policies import PolicyEntry
 from sprocket.base.errors import NoPermission
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Header
+from sprocket.protocol.connection import Connection
 from sprocket.protocol.requests.client import Heartbeat
 from sprocket.protocol.requests.offset import MaxOffset
 from sprocket.protocol.requests.send import SendMessageV2
@@ -157,3 +159,26 @@ def test_refusals_are_counted() -> None:
         with contextlib.suppress(NoPermission):
             checks.check(command, HERE)
     assert checks.refused == 1
+
+
+_REST = b'"a":"p","c":"x","d":"4","e":"0","f":"0","g":"1","h":"0"'
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        b',"b":"one","b":"two"',
+        b',"b":"one","\\u0062":"two"',
+        b',"\\u0062":"two","b":"one"',
+        b',"b":null,"b":"one"',
+        b',"b":5',
+        b',"b":"one"},"extFields":{"a":"p","c":"x","d":"4","e":"0","f":"0","g":"1","h":"0","b":"2"',
+        b',b:\'one\',"b":"two"',
+        b",'b':'one'",
+    ],
+)
+def test_what_is_judged_is_what_the_endpoint_reads(fields: bytes) -> None:
+    header = b'{"code":310,"extFields":{%s%s},"opaque":1,"version":479}' % (_REST, fields)
+    frame = struct.pack(">II", 4 + len(header), len(header)) + header
+    (read,), (judged,) = Connection().receive(frame), Connection().receive(frame)
+    assert read.read(SendMessageV2).topic == judged.fields["b"]

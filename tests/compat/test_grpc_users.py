@@ -88,7 +88,7 @@ def test_a_client_with_the_keys_of_a_user_who_may(
     name = f"kept_{program.language}_{where}"
     words: dict[str, Any] = {"endpoint": closed.endpoints[where], "topic": name, **ANN}
     consumer = program.start(
-        "receive", group=name, max=16, awaitMs=1_000, invisibleMs=30_000, expression="*", **words
+        "receive", group=name, max=16, awaitMs=5_000, invisibleMs=30_000, expression="*", **words
     )
     with consumer:
         told = program.run("send", messages=[{"body": "one"}, {"body": "two"}], **words)

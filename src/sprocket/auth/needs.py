@@ -220,6 +220,31 @@ def _new_groups(command: Command, cluster: str) -> Iterator[Need]:
         yield from _group(each.group_name or "", CREATE)
 
 
+def _progress(command: Command, cluster: str) -> Iterator[Need]:
+    fields = command.fields
+    group = fields.get("consumerGroup") or ""
+    yield from _group(group, GET)
+    named = [fields.get("topic") or "", *(fields.get("topicList") or "").split(";")]
+    for name in dict.fromkeys(filter(None, named)):
+        yield from _topic(name, GET, group)
+
+
+def _queue_entries(command: Command, cluster: str) -> Iterator[Need]:
+    fields = command.fields
+    group = fields.get("consumerGroup") or ""
+    yield from _topic(fields.get("topic") or "", GET, group)
+    if group:
+        yield from _group(group, GET)
+
+
+def _corrections(command: Command, cluster: str) -> Iterator[Need]:
+    fields = command.fields
+    yield from _topic(fields.get("topic") or "", GET)
+    groups = [fields.get("compareGroup") or "", *(fields.get("filterGroups") or "").split(",")]
+    for name in dict.fromkeys(filter(None, groups)):
+        yield from _group(name, GET)
+
+
 def _clone(command: Command, cluster: str) -> Iterator[Need]:
     fields = command.fields
     yield from _group(fields.get("srcGroup") or "", (Action.GET, Action.UPDATE))
@@ -292,8 +317,8 @@ RULES: Mapping[int, Rule] = {
     R.GET_TOPIC_CONFIG: fields_rule(topic="topic", actions=GET),
     R.GET_TOPIC_STATS_INFO: fields_rule(topic="topic", actions=GET),
     R.QUERY_TOPIC_CONSUME_BY_WHO: fields_rule(topic="topic", actions=GET),
-    R.QUERY_CONSUME_QUEUE: fields_rule(topic="topic", actions=GET),
-    R.QUERY_CORRECTION_OFFSET: fields_rule(topic="topic", actions=GET),
+    R.QUERY_CONSUME_QUEUE: Rule("topic: Get; group, if it is named: Get", _queue_entries),
+    R.QUERY_CORRECTION_OFFSET: Rule("topic: Get; each group: Get", _corrections),
     R.RESUME_CHECK_HALF_MESSAGE: fields_rule(topic="topic", actions=UPDATE),
     # Operators: groups.
     R.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Rule("group: Create", _new_group),
@@ -302,7 +327,7 @@ RULES: Mapping[int, Rule] = {
     R.GET_SUBSCRIPTIONGROUP_CONFIG: fields_rule(group="group", actions=GET),
     R.GET_CONSUMER_CONNECTION_LIST: fields_rule(group="consumerGroup", actions=GET),
     R.GET_CONSUMER_RUNNING_INFO: fields_rule(group="consumerGroup", actions=GET),
-    R.GET_CONSUME_STATS: fields_rule(group="consumerGroup", actions=GET),
+    R.GET_CONSUME_STATS: Rule("group: Get; topics, if they are named: Get", _progress),
     R.QUERY_TOPICS_BY_CONSUMER: fields_rule(group="group", actions=GET),
     R.QUERY_SUBSCRIPTION_BY_CONSUMER: fields_rule(topic="topic", group="group", actions=GET),
     R.QUERY_CONSUME_TIME_SPAN: fields_rule(topic="topic", group="group", actions=GET),

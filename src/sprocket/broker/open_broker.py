@@ -1,8 +1,7 @@
 """A broker's open store, the parts over it and their tasks, in one role.
 
 `Broker` is the outside: it listens, and stays while what is here is opened, changed and closed. All
-requests go through `dispatch`, which is replaced as a whole when the role changes, so that no
-request asks for the role.
+requests go through `dispatch`, which is replaced as a whole when the role changes.
 """
 
 from __future__ import annotations
@@ -280,23 +279,20 @@ class OpenBroker:
         return self.group
 
     def _may_copy(self, host: str) -> bool:
-        if not self._settings.config.authentication:
-            return True
-        return hasattr(self, "parts") and self.parts.rights.may_copy(host)
+        is_open = not self._settings.config.authentication
+        return is_open or (hasattr(self, "parts") and self.parts.rights.may_copy(host))
 
     async def close(self) -> None:
         """Ends the tasks and closes the store, after `save`."""
         await self._exit.aclose()
 
-    # The order matters. The files are loaded before anything may change a table, so that no save
-    # replaces a file that was not read. Delivery and transactions compare their positions with
-    # the log before the first request. The broker registers last, once it can serve.
+    # The files are loaded before anything may change a table: no save replaces one that was not
+    # read. Delivery and transactions compare their positions with the log before requests come.
     async def _start(self) -> None:
         parts = self.parts
         for file in parts.files:
             file.load()
-        parts.rights.make_first_users()
-        await parts.files.accounts.written()
+        await parts.make_first_users()
         parts.pop.opened()
         is_slave = parts.replication.is_slave
         stored = self.store.queues()
@@ -341,12 +337,12 @@ class OpenBroker:
         """Prepares what writes messages of its own: a slave gets those from its master."""
         self.parts.delivery.start()
         self.parts.settlement.start()
-        self.parts.settlement.end_elsewhere(self.parts.tables.escaped.log_offsets)
 
     async def _start_timers(self) -> None:
         if self.parts.timers is not None:
             await self.parts.timers.start()
-        await self.parts.pop.start()
+        await self.parts.pop.start()  # before anything is stored
+        self.parts.settlement.end_elsewhere(self.parts.tables.escaped.log_offsets)
 
     def _run_delivery(self) -> None:
         """Runs it."""

@@ -359,6 +359,16 @@ class BrokerParts:
 
         return changed
 
+    async def make_first_users(self) -> None:
+        """Makes the users of the settings, once the files are loaded, and saves them.
+
+        Raises:
+            ConfigError: one is not valid, or nobody could enter.
+            StoreError: they cannot be saved.
+        """
+        self.rights.make_first_users()
+        await self.files.accounts.written()
+
     def _mapping_changed(self, topic: str) -> None:
         self.files.mappings.changed()
         self.registration.changed(topic)

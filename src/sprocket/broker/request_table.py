@@ -249,14 +249,10 @@ class RequestTable:
             parts.files.mappings,
             reports_failure=True,
         )
-        state = StateRequests(
-            tables, self._store, parts.timers, followers=parts.followers,
-            may_have_users=parts.rights.may_have_users,
-        )  # fmt: skip
         return {
             **parts.followers.once_copied(named),
-            **state.endpoints(),
             **self._accounts(),
+            **self._for_slaves(),
             **self._positions(queues),
             **FigureRequests(queues, tables.offsets, state=parts.state).endpoints(),
             **VolumeRequests(tables.volumes, cluster=self._settings.config.cluster).endpoints(),
@@ -276,6 +272,14 @@ class RequestTable:
                 on_permission=parts.registration.register_all,
             ).endpoints(),
         }
+
+    def _for_slaves(self) -> Endpoints:
+        """Endpoints that give slaves what they copy besides the log."""
+        parts = self._parts
+        return StateRequests(
+            parts.tables, self._store, parts.timers, followers=parts.followers,
+            may_have_users=parts.rights.may_have_users,
+        ).endpoints()  # fmt: skip
 
     def _accounts(self) -> Endpoints:
         """Endpoints about users and their policies."""

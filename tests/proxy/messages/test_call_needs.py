@@ -52,6 +52,7 @@ def settings(kind: str) -> pb.TelemetryCommand:
         (pb.AckMessageRequest(topic=TOPIC, group=GROUP), CONSUMED),
         (pb.ChangeInvisibleDurationRequest(topic=TOPIC, group=GROUP), CONSUMED),
         (pb.ForwardMessageToDeadLetterQueueRequest(topic=TOPIC, group=GROUP), CONSUMED),
+        (pb.SyncLiteSubscriptionRequest(topic=TOPIC, group=GROUP), CONSUMED),
         (pb.HeartbeatRequest(group=GROUP), ["Group:billing Sub"]),
         (pb.HeartbeatRequest(client_type=pb.PRODUCER), []),
         (pb.NotifyClientTerminationRequest(group=GROUP), ["Group:billing Sub"]),

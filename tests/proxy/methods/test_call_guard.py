@@ -18,6 +18,8 @@ from sprocket.broker.config import BrokerConfig
 from sprocket.proxy.config import ProxyConfig
 from sprocket.proxy.http2.status import GrpcError
 from sprocket.proxy.messages import rocketmq_pb2 as pb
+from sprocket.proxy.messages.call_needs import call_needs
+from sprocket.proxy.proxy import SERVICE
 from tests.broker.accounts import INNER, ROOT_USER
 from tests.proxy.world import (
     GROUP,
@@ -255,5 +257,15 @@ def test_a_handle_or_id_that_was_made_up_reaches_no_message_of_another_topic(inn
             reply = await client.ask("ForwardMessageToDeadLetterQueue", forward)
             assert reply.status.code == code
             assert ("of another topic" in reply.status.message) is (client is ann)
+
+    play_closed(test, inner=inner)
+
+
+def test_every_method_that_is_served_has_its_needs(inner: bool) -> None:
+    async def test(world: World, caller: Caller) -> None:
+        for path in world.proxy.methods:
+            name = path.removeprefix(SERVICE)
+            kind = pb.TelemetryCommand if name == "Telemetry" else getattr(pb, f"{name}Request")
+            assert list(call_needs(kind())) is not None
 
     play_closed(test, inner=inner)

@@ -13,7 +13,6 @@ from sprocket.base.errors import (
     RouteNotFound,
     SprocketError,
     TopicNotFound,
-    TransportError,
 )
 from sprocket.clientcore.routes import NameServers, TopicRoute, no_route, read_route
 from sprocket.message.queue import LOGICAL_PREFIX, QueueId
@@ -248,6 +247,23 @@ class Brokers:
             raise ConnectFailed(f"the broker that has group {name} may be away")
         return GroupFacts(None)
 
+    async def ask_any(self, header: Header) -> Command:
+        """The reply of the first broker that answers; its code is 0.
+
+        Raises:
+            TransportError: none answers.
+            ReplyError: it refuses.
+        """
+        failures: list[SprocketError] = [ConnectFailed("no broker is registered")]
+        answer = await first_answer(
+            await self._any_masters(),
+            lambda address: self._asked(address, header),
+            failures=failures,
+        )
+        if answer is None:
+            raise failures[-1]
+        return answer[1]
+
     async def _first(self, addresses: Sequence[str], header: Header) -> tuple[Command | None, bool]:
         """The first success of some brokers; without one, whether all of them have answered.
 
@@ -267,21 +283,6 @@ class Brokers:
         if failures and not refusals:
             raise failures[-1]
         return None, refusals == len(addresses)
-
-    async def ask_any(self, header: Header) -> Command:
-        """The reply of the first broker that answers; its code is 0.
-
-        Raises:
-            TransportError: none answers.
-            ReplyError: it refuses.
-        """
-        failure: SprocketError = TransportError("no broker is registered")
-        for address in await self._any_masters():
-            try:
-                return await self._asked(address, header)
-            except TransportError as error:
-                failure = error
-        raise failure
 
     async def _any_masters(self) -> list[str]:
         if self._masters:

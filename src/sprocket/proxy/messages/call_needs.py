@@ -66,6 +66,7 @@ def _telemetry(request: pb.TelemetryCommand) -> Iterator[Need]:
 _NEEDS: Mapping[type, Callable[[Any], Iterator[Need]]] = {
     pb.QueryRouteRequest: _of_topic(ROUTE),
     pb.QueryAssignmentRequest: _consumed,
+    pb.SyncLiteSubscriptionRequest: _consumed,
     pb.HeartbeatRequest: _member,
     pb.NotifyClientTerminationRequest: _member,
     pb.TelemetryCommand: _telemetry,

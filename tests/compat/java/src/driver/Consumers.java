@@ -5,6 +5,7 @@ import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
@@ -34,7 +35,8 @@ final class Consumers {
     }
 
     private Map<String, Object> start(Arguments args) throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args.text("group"));
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(
+            args.text("group"), Keys.hook(args), new AllocateMessageQueueAveragely());
         Settings.connect(consumer, args);
         configure(consumer, args);
         Settings.apply(consumer, args.map("set"));

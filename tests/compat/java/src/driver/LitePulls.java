@@ -36,7 +36,7 @@ final class LitePulls {
 
     /** With a {@code topic} the group shares the queues out; without, {@code lite.assign} says which. */
     private Map<String, Object> start(Arguments args) throws Exception {
-        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(args.text("group"));
+        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(args.text("group"), Keys.hook(args));
         Settings.connect(consumer, args);
         consumer.setAutoCommit(args.flag("autoCommit", true));
         if (args.has("from")) {

@@ -46,11 +46,11 @@ final class Producers {
         return Json.map("clientId", producer.buildMQClientId());
     }
 
-    private DefaultMQProducer create(Arguments args) {
+    private DefaultMQProducer create(Arguments args) throws Exception {
         if (!args.flag("transactional")) {
-            return new DefaultMQProducer(args.text("group"));
+            return new DefaultMQProducer(args.text("group"), Keys.hook(args));
         }
-        TransactionMQProducer producer = new TransactionMQProducer(args.text("group"));
+        TransactionMQProducer producer = new TransactionMQProducer(args.text("group"), Keys.hook(args));
         producer.setTransactionListener(
             new Transactions(producers.name(args), args.texts("check"), output));
         return producer;
