@@ -1,4 +1,4 @@
-"""A Java broker that checks who asks: clients, admin and Spark, with keys and with wrong ones."""
+"""Brokers that check who asks, Java's and ours: clients, admin and Spark, with keys and wrong ones."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from sprocket.spark.records.schema import arrow_schema
 from sprocket.spark.writing.rows import OutgoingMessage
 from sprocket.spark.writing.send import Sender, WriteFailed
 from tests.compat.javaland import JavaBroker, JavaNameServer, require_java, wait_until
+from tests.compat.sprocketland import SprocketNode
 from tests.support import PATIENT_MS, run
 
 pytestmark = pytest.mark.java
@@ -42,13 +43,24 @@ SETTINGS = {
     "initAuthenticationUser": '{"username":"robot","password":"keepItQuiet"}',
     "innerClientAuthenticationCredentials": '{"accessKey":"robot","secretKey":"keepItQuiet"}',
 }
+OURS = {
+    "broker.authentication": True,
+    "broker.authorization": True,
+    "broker.first_user": SETTINGS["initAuthenticationUser"],
+}
 SPARK_KEYS = {"accessKey": "robot", "secretKey": "keepItQuiet"}
 
 
-@pytest.fixture(scope="module")
-def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    require_java()
+@pytest.fixture(scope="module", params=["java", "sprocket"])
+def names(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
     work = tmp_path_factory.mktemp("access")
+    if request.param == "sprocket":
+        with SprocketNode(work, settings=OURS) as node:
+            yield node.names
+        return
+    require_java()
     with (
         JavaNameServer(work) as servers,
         JavaBroker(work, servers.address, settings=SETTINGS),
