@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.load import drive, frame
+from sprocket.protocol.signing import Signer
 from tests.compat import javaland
 
 
@@ -85,8 +86,8 @@ def both(folder: Path) -> Iterator[dict[str, Node]]:
         yield nodes
 
 
-def create_topic(node: Node, topic: str, queues: int) -> None:
-    """Makes a topic with `queues` queues, as an operator would."""
+def create_topic(node: Node, topic: str, queues: int, signer: Signer | None = None) -> None:
+    """Makes a topic with `queues` queues, as an operator would; a closed broker needs a signer."""
     fields = {
         "topic": topic,
         "defaultTopic": "TBW102",
@@ -97,6 +98,8 @@ def create_topic(node: Node, topic: str, queues: int) -> None:
         "topicSysFlag": "0",
         "order": "false",
     }
+    if signer is not None:
+        fields = signer.signed(fields)
     seen = drive(node.broker_port, [frame(17, fields)], total=1)
     if seen.refused:
         raise RuntimeError(f"{node.name} refused the topic: {seen.first_refusal!r}")

@@ -20,11 +20,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bench import hostile_doors as doors
 from bench.brokers import Node, create_topic, sprocket_node
 from bench.figures import P50, P99, Figure, Report, Sample, cpu_seconds, resident_mib
 from bench.innocent import TOPIC as INNOCENT
 from bench.load import FIRST_OPAQUE, drive, frame, pull_fields, send_fields
 
+HELD = Figure("attacks taken", "/s", True)
 LONGEST = Figure("longest wait", "ms", False)
 BROKER_CPU = Figure("broker CPU", "s", False)
 GROWTH = Figure("memory growth, most", "MiB", False)
@@ -44,9 +46,9 @@ class Attacker:
         self.node = node
         self.lines: list[socket.socket] = []
 
-    def connect(self) -> socket.socket:
+    def connect(self, port: int | None = None) -> socket.socket:
         """A new connection that gives up a blocked write after a second."""
-        line = socket.create_connection(("127.0.0.1", self.node.broker_port))
+        line = socket.create_connection(("127.0.0.1", port or self.node.broker_port))
         line.settimeout(1.0)
         self.lines.append(line)
         return line
@@ -65,11 +67,19 @@ class Attacker:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One attack: what is there before, and what is done."""
+    """One attack: what is there before, and what is done.
+
+    Attributes:
+        play: attacks; gives what the broker took a second, if that is known.
+        options: of the node.
+        is_closed: whether the innocent client must sign its requests.
+    """
 
     name: str
-    play: Callable[[Attacker], None]
+    play: Callable[[Attacker], float | None]
     prepare: Callable[[Node], None] = lambda node: None
+    options: Callable[[Path], Sequence[str]] = lambda folder: ()
+    is_closed: bool = False
 
 
 def asked(code: int, fields: dict[str, str], body: bytes = b"", number: int = 0) -> bytes:
@@ -282,16 +292,41 @@ CASES = (
     Case("64 new topics in one write", new_topics),
     Case("256 sends in flight on 4 connections", flood, flood_topic),
     Case("40 peers with long requests", long_requests, wide_topic),
-)
+    Case("closed: nobody else", lambda attacker: time.sleep(2.0), options=doors.closed,
+         is_closed=True),
+    Case("closed: unsigned sends at full rate", doors.unsigned_sends, options=doors.closed,
+         is_closed=True),
+    Case("closed: wrong signatures at full rate", doors.wrong_signatures, options=doors.closed,
+         is_closed=True),
+    Case("closed: unknown users at full rate", doors.unknown_users, options=doors.closed,
+         is_closed=True),
+    Case("closed: user and policy requests of strangers", doors.user_requests,
+         options=doors.closed, is_closed=True),
+    Case("closed: a super user who makes users at full rate", doors.signed_user_requests,
+         options=doors.closed, is_closed=True),
+    Case("TLS: 4,000 half-open handshakes", doors.half_open, options=doors.with_tls),
+    Case("TLS: greetings at full rate", doors.handshakes, options=doors.with_tls),
+    Case("gRPC: 500 half frames", doors.half_grpc_frames, options=doors.GRPC),
+    Case("gRPC: CONTINUATION frames at full rate", doors.continuations, options=doors.GRPC),
+    Case("gRPC: calls that are reset at full rate", doors.rapid_resets, options=doors.GRPC),
+    Case("gRPC: 100,000 calls with tiny windows", doors.tiny_windows, options=doors.GRPC),
+    Case("gRPC: 500,000 calls without a message", doors.many_streams, options=doors.GRPC),
+    Case("replication: 1,000 slaves that read nothing", doors.fake_slaves),
+    Case("replication: false reports at full rate", doors.fake_reports),
+)  # fmt: skip
 
 
 def measure(case: Case, folder: Path) -> Sample:
     """Plays one case at a broker of its own."""
-    with sprocket_node(folder) as node:
-        create_topic(node, INNOCENT, 8)
+    folder.mkdir(parents=True, exist_ok=True)
+    with sprocket_node(folder, *case.options(folder)) as node:
+        signer = doors.ADMIN if case.is_closed else None
+        create_topic(node, INNOCENT, 8, signer)
         case.prepare(node)
         time.sleep(1.0)
         command = [sys.executable, "-m", "bench.innocent", str(node.broker_port)]
+        if signer is not None:
+            command += [signer.access_key, signer.secret_key]
         before = resident_mib(node.pid)["anonymous"]
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -299,13 +334,14 @@ def measure(case: Case, folder: Path) -> Sample:
             assert innocent.stdout is not None
             innocent.stdout.readline()
             attacker, cpu = Attacker(node), cpu_seconds(node.pid)
-            case.play(attacker)
+            held = case.play(attacker)
             most = until_at_rest(node)
             spent = cpu_seconds(node.pid) - cpu
             written, _ = innocent.communicate("")
             attacker.close()
     waits = sorted(json.loads(written))
     return {
+        **({} if held is None else {HELD: held}),
         P50: waits[len(waits) // 2] * 1e3,
         P99: waits[len(waits) * 99 // 100] * 1e3,
         LONGEST: waits[-1] * 1e3,

@@ -1,4 +1,5 @@
-"""An innocent client: `python -m bench.innocent PORT` sends 64 B every 5 ms until its input ends.
+"""An innocent client: `python -m bench.innocent PORT [USER KEY]` sends 64 B every 5 ms until its
+input ends.
 
 Then it prints the seconds that each send waited for its reply, as JSON. It is a process of its own,
 so that what the attacker does costs it nothing but the broker's time.
@@ -14,6 +15,7 @@ import sys
 import time
 
 from bench.load import FIRST_OPAQUE, frame, send_fields
+from sprocket.protocol.signing import Signer
 
 TOPIC = "BenchInnocent"
 EVERY_SECONDS = 0.005
@@ -33,7 +35,10 @@ def received(line: socket.socket) -> bytes:
 
 def main() -> None:
     """Sends until the input ends."""
-    head, tail = frame(310, send_fields(TOPIC, 0), b"x" * 64)
+    fields, body = send_fields(TOPIC, 0), b"x" * 64
+    if len(sys.argv) > 3:
+        fields = Signer(*sys.argv[2:4]).signed(fields, body)
+    head, tail = frame(310, fields, body)
     request = b"%b%d%b" % (head, FIRST_OPAQUE, tail)
     waits: list[float] = []
     with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as line:

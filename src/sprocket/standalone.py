@@ -223,18 +223,28 @@ class Standalone:
     def _new_proxy(self, broker: Broker, tls: TlsConfig) -> Proxy:
         from sprocket.proxy.proxy import InnerBroker, Proxy
 
+        config, rules = self._proxy_config, self._broker_config
         return Proxy(
-            replace(self._proxy_config, nameservers=(self.nameserver_address,)),
+            replace(
+                config,
+                nameservers=(self.nameserver_address,),
+                authentication=config.authentication or rules.authentication,
+                authorization=config.authorization or rules.authorization,
+                inner_keys=config.inner_keys or rules.inner_keys,
+            ),
             clock=SystemClock(),
             entropy=SystemEntropy(),
-            inner=InnerBroker(broker.answer_first, broker.address),
+            inner=InnerBroker(broker.answer_first, broker.address, broker.accounts),
             tls=tls,
         )
 
     def _nameserver_settings(self, store: str) -> NameServerConfig:
-        if self._nameserver_config.kv_path is not None:
-            return self._nameserver_config
-        return replace(self._nameserver_config, kv_path=f"{store}/nameserver/kvConfig.json")
+        config, folder = self._nameserver_config, f"{store}/nameserver"
+        return replace(
+            config,
+            kv_path=config.kv_path or f"{folder}/kvConfig.json",
+            accounts_path=config.accounts_path or f"{folder}/accounts.json",
+        )
 
     def _broker_settings(self, nameserver: str) -> BrokerConfig:
         """The broker's settings, with the node's name server added to its name servers."""

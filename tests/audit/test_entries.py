@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from sprocket.audit.entries import BODY_NAMES, AuditEntry, named_by, time_text
+from sprocket.protocol.bodies.accounts import UserBody
 from sprocket.protocol.bodies.group import RequestMode
 from sprocket.protocol.bodies.topic import TopicConfig, TopicConfigList
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command
+from sprocket.protocol.requests.account import CreateAcl, CreateUser
 from sprocket.protocol.requests.filter import RemoveFilter
 from sprocket.protocol.requests.group import SetRequestMode
 from sprocket.protocol.requests.topic import CreateTopics, DeleteTopic
@@ -40,6 +42,16 @@ def test_bodies_name_topics_groups_and_modes() -> None:
     mode = RequestMode(consumer_group="g", topic="t", mode="POP")
     named = named_by(Command.request(SetRequestMode(), body=mode.encode()), BODY_NAMES)
     assert (named["consumerGroup"], named["topic"], named["mode"]) == ("g", "t", "POP")
+
+
+def test_a_user_is_named_without_the_password_and_policies_are_named_whole() -> None:
+    body = UserBody(password="Hunter2", user_type="Super").encode()
+    named = named_by(Command.request(CreateUser(username="u"), body=body), BODY_NAMES)
+    assert named == {"username": "u", "userType": "Super", "setsPassword": True}
+    policy = b'{"policies":[{"entries":[{"resource":"Topic:t","actions":["Pub"]}]}]}'
+    named = named_by(Command.request(CreateAcl(subject="User:u"), body=policy), BODY_NAMES)
+    assert named["subject"] == "User:u"
+    assert named["policies"][0]["entries"][0]["resource"] == "Topic:t"
 
 
 def test_what_cannot_be_read_or_is_too_long_makes_a_line_all_the_same() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ from sprocket.protocol.requests.admin import BrokerConfigOf, UpdateBrokerConfig
 from sprocket.protocol.requests.group import DeleteGroup
 from sprocket.protocol.requests.offset import ResetOffset, UpdateOffset
 from sprocket.protocol.requests.topic import CreateTopic, DeleteTopic
+from sprocket.protocol.signing import Signer
 from sprocket.remoting.endpoints import EventualResponse
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.transport import Peer
@@ -31,7 +33,8 @@ from sprocket.testing.clock import LoopClock
 from sprocket.testing.disk import MemoryDisk
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.loop import simulate
-from tests.broker.parts import CONFIG, ROOT, STORE, Asker
+from tests.broker.accounts import CLOSED, ROOT_USER, make_user
+from tests.broker.parts import CONFIG, ROOT, STORE, Asker, another
 
 ON = AuditConfig(enabled=True)
 
@@ -171,6 +174,42 @@ def test_a_reply_that_is_cancelled_at_any_step_leaves_a_line(steps: int) -> None
     simulate(main)
     (found,) = [json.loads(line) for line in (disk.read("/audit/audit.jsonl") or b"").splitlines()]
     assert found["result"] == (NO_REPLY if steps else 0)
+
+
+def test_who_signed_is_recorded_and_who_is_refused_too() -> None:
+    disk = MemoryDisk()
+    disk.make_directory(ROOT)
+    config = replace(CONFIG, **CLOSED)
+
+    async def main(_: object) -> None:
+        broker = Broker(
+            config, store=STORE, root=ROOT, disk=disk, clock=LoopClock(),
+            entropy=SeededEntropy(1), audit=ON,
+        )  # fmt: skip
+        async with broker:
+            nobody = Asker(broker)
+            async with nobody.pool, another(nobody, ROOT_USER) as root:
+                await make_user(root, "alice")
+                async with another(nobody, Signer("alice", "alice's")) as alice:
+                    assert await alice.code(DeleteTopic(topic="t")) == 16
+                async with another(nobody, Signer("root", "guessed")) as liar:
+                    assert await liar.code(DeleteTopic(topic="t")) == 16
+                assert await nobody.code(DeleteTopic(topic="t")) == 16
+
+    simulate(main)
+    content = (disk.read(f"{ROOT}/audit/broker/audit.jsonl") or b"").decode()
+    made, *refused = [json.loads(line) for line in content.splitlines()]
+    assert (made["user"], made["request"], made["named"]["username"], made["result"]) == (
+        "root", "AUTH_CREATE_USER", "alice", 0,
+    )  # fmt: skip
+    assert [(each["user"], each["result"]) for each in refused] == [
+        ("alice", 16),
+        ("", 16),
+        ("", 16),
+    ]
+    assert "no permission" in refused[0]["remark"]
+    assert "alice's" not in content
+    assert "guessed" not in content
 
 
 def test_nothing_is_written_unless_it_is_asked_for() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from sprocket.base.config import setting, settings_of
 from sprocket.base.errors import ConfigError
-from sprocket.base.setting_values import from_text
+from sprocket.base.setting_values import from_text, without_masks
 
 
 @dataclass(frozen=True)
@@ -53,3 +53,8 @@ def test_a_text_that_is_none_is_refused(name: str, text: str, complaint: str) ->
     with pytest.raises(ConfigError) as raised:
         from_text(settings_of(DoorConfig)[name], text)
     assert complaint in str(raised.value)
+
+
+def test_lines_that_stand_for_a_secret_are_taken_out_of_a_listing() -> None:
+    text = "a=1\nb.secret=(secret)\nc = (secret) \r\nd=(secret) or not\n#(secret)\n"
+    assert without_masks(text) == "a=1\n\n\nd=(secret) or not\n#(secret)\n"

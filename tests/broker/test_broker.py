@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from dataclasses import replace
 
 import pytest
@@ -22,6 +23,7 @@ from tests.broker.parts import (
     STORE,
     SUCCESS,
     Asker,
+    another,
     new_disk,
     play,
     serving,
@@ -101,6 +103,25 @@ def test_a_stop_answers_held_pulls_and_is_quick() -> None:
         await asker.pool.close()
 
     simulate(lambda network: main())
+
+
+def test_a_client_that_is_gone_before_its_new_topic_is_saved_leaves_no_trace(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    async def main() -> None:
+        async with serving(new_disk()) as asker:
+            await asker.send("T")
+            async with another(asker) as other:
+                creating = asyncio.create_task(other.create("New"))
+                await asyncio.sleep(0.001)
+                assert not creating.done()
+            await asyncio.gather(creating, return_exceptions=True)
+            await asyncio.sleep(1)
+            await asker.send("New")
+
+    simulate(lambda network: main())
+    gc.collect()
+    assert not recwarn.list
 
 
 def test_a_directory_has_one_broker() -> None:

@@ -83,6 +83,7 @@ BODIES: dict[int, bytes] = {
 }
 #: Requests of brokers alone: nobody but a super user may make them.
 NOBODYS = {
+    OwnRequestCode.ESCAPED_MESSAGES,
     OwnRequestCode.STATE_CHANGES,
     OwnRequestCode.HELD_LEASES,
     OwnRequestCode.PROXIED_CLIENTS,

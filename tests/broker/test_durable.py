@@ -284,6 +284,23 @@ async def sets_mode(asker: Asker) -> None:
     await done(asker, SetRequestMode(), body.encode())
 
 
+async def pops_lite(asker: Asker) -> None:
+    await popped_lite(asker)
+
+
+async def acknowledges_lite(asker: Asker) -> None:
+    assert await lites.ack(asker, await popped_lite(asker)) == [SUCCESS]
+
+
+async def popped_lite(asker: Asker) -> lites.LitePopped:
+    await lites.begin(asker)
+    await lites.subscribe(asker, "a")
+    await lites.send(asker, "a", b"1", b"2")
+    popped = await lites.pop(asker, count=1)
+    assert len(popped.messages) == 1
+    return popped
+
+
 async def makes_user(asker: Asker) -> None:
     await done(asker, CreateUser(username="ann"), UserBody(password="x").encode())
     await done(asker, CreateUser(username="bob"), UserBody(password="y").encode())
@@ -310,23 +327,6 @@ async def makes_policy(asker: Asker) -> None:
 async def deletes_policy(asker: Asker) -> None:
     await makes_policy(asker)
     await done(asker, DeleteAcl(subject="User:ann", resource="Topic:T"))
-
-
-async def pops_lite(asker: Asker) -> None:
-    await popped_lite(asker)
-
-
-async def acknowledges_lite(asker: Asker) -> None:
-    assert await lites.ack(asker, await popped_lite(asker)) == [SUCCESS]
-
-
-async def popped_lite(asker: Asker) -> lites.LitePopped:
-    await lites.begin(asker)
-    await lites.subscribe(asker, "a")
-    await lites.send(asker, "a", b"1", b"2")
-    popped = await lites.pop(asker, count=1)
-    assert len(popped.messages) == 1
-    return popped
 
 
 _READS = "it changes nothing"
@@ -397,6 +397,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
             RequestCode.AUTH_GET_ACL,
             RequestCode.AUTH_LIST_ACL,
             OwnRequestCode.GROUP_STATE,
+            OwnRequestCode.ESCAPED_MESSAGES,
             OwnRequestCode.HELD_LEASES,
             OwnRequestCode.STATE_CHANGES,
             RequestCode.CHECK_CLIENT_CONFIG,
@@ -467,10 +468,10 @@ async def known(asker: Asker) -> dict[str, Any]:
         "offsets": {key: each for key, each in offsets.items() if SYSTEM_GROUP not in key},
         "in flight": tables.offsets.popped.to_json()["inFlight"],
         "popped in order": tables.pop_orders.to_json()["table"],
-        "accounts": tables.accounts.to_json(),
         "mappings": decode_state(encode_state(tables.mappings.to_json()))[
             "topicQueueMappingInfoMap"
         ],
+        "accounts": tables.accounts.to_json(),
         "modes": tables.request_modes.to_json(),
         "leases": decode_state(encode_state(tables.lock_table.to_json()))["lockTable"],
         "undecided": tables.ledger.by_topic,

@@ -16,6 +16,8 @@ from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.admin import BrokerState, UpdateBrokerConfig
 from sprocket.protocol.requests.pop import PopMessage
 from sprocket.protocol.requests.send import SendMessageV2
+from sprocket.protocol.signing import Signer
+from tests.broker.accounts import allow, make_user, play_closed
 from tests.broker.parts import SUCCESS, Asker, Pulled, another, play, pull_of, settle
 
 BUSY = ResponseCode.SYSTEM_BUSY
@@ -340,3 +342,27 @@ def test_pulled_messages_are_the_same_with_and_without_limits() -> None:
 
     rules = ("client * requests=9999 bytes_out=1G", "topic * held=99", "group g bytes_out=1G")
     assert play(pulled) == play(pulled, quotas=rules)
+
+
+def test_a_user_has_the_same_limit_over_all_connections_and_cannot_use_up_another_s() -> None:
+    async def test(nobody: Asker, root: Asker) -> None:
+        await root.create("t")
+        keys = {name: await make_user(root, name) for name in ("ann", "bob")}
+        for name in keys:
+            await allow(root, name, ("Topic:t", "Pub"))
+        async with (
+            another(nobody, keys["ann"]) as one,
+            another(nobody, keys["ann"]) as two,
+            another(nobody, keys["bob"]) as bob,
+            another(nobody, Signer("bob", "wrong")) as liar,
+        ):
+            codes = [code for asker in (one, two) for code in await send_many(asker, 20)]
+            assert codes.count(SUCCESS) == 10
+            assert BUSY not in await send_many(liar, 50)
+            assert await send_many(bob, 9) == [SUCCESS] * 9
+            assert await send_many(root, 50) == [SUCCESS] * 50
+            async with another(nobody, keys["ann"]) as third:
+                assert SUCCESS not in await send_many(third, 1)
+                assert (await figures(root))["quotaRefused.user.connections"] == "1"
+
+    play_closed(test, quotas=("user * requests=10 connections=2", "user root requests=none"))

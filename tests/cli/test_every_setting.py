@@ -50,8 +50,8 @@ def another(each: Declared) -> Any:
             ("10.0.0.7",),
             ("a:1",),
             ("/tmp/a",),
-            ("310", "11"),
             ("topic a requests=1", "ip * held=2"),
+            ("310", "11"),
         ),
     }[each.type]
     return next(
@@ -100,6 +100,7 @@ BOUND = {
     "nameserver.authorization",
     "client.secret_key",
     "client.security_token",
+    "proxy.authorization",
     "tls.key",
     "tls.client_certificates",
     "tls.outgoing_key",

@@ -49,6 +49,8 @@ class Task:
             stderr=subprocess.PIPE,
         )
         self._complaints = b""
+        #: Lines that are no JSON.
+        self._strange: list[bytes] = []
         self._readers = [
             threading.Thread(target=self._listen, daemon=True),
             threading.Thread(target=self._read_complaints, daemon=True),
@@ -59,7 +61,10 @@ class Task:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self.told.append(json.loads(line))
+            try:
+                self.told.append(json.loads(line))
+            except ValueError:
+                self._strange.append(line)
 
     def _read_complaints(self) -> None:
         assert self._process.stderr is not None
@@ -68,6 +73,8 @@ class Task:
     @property
     def messages(self) -> list[Json]:
         """What it told of messages."""
+        assert not self._strange, self._strange
+        assert self._process.poll() in (None, 0), self._complaints.decode()
         return [line for line in list(self.told) if "body" in line]
 
     def bodies(self) -> list[str]:

@@ -91,6 +91,15 @@ def _ours(work: Path) -> Iterator[World]:
 
 
 @contextlib.contextmanager
+def _ours_apart(work: Path) -> Iterator[World]:
+    with (
+        SprocketNode(work, settings=_QUICK_SPROCKET) as node,
+        SprocketProxy(work, node.names) as proxy,
+    ):
+        yield World(proxy.endpoint, node.names)
+
+
+@contextlib.contextmanager
 def _ours_before_java(work: Path) -> Iterator[World]:
     require_java()
     with (
@@ -125,6 +134,7 @@ def _java_alone(work: Path) -> Iterator[World]:
 OURS = Kind("ours", _ours)
 WORLDS = [
     OURS,
+    Kind("our proxy before our broker", _ours_apart),
     Kind("ours before Java's broker", _ours_before_java),
     Kind("Java's proxy before ours", _java_before_ours),
     Kind("Java alone", _java_alone),

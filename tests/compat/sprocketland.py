@@ -11,7 +11,7 @@ import contextlib
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -107,9 +107,14 @@ class SprocketNode(SprocketProcess):
         store: Path | None = None,
         settings: Settings | None = None,
         grpc: bool = False,
+        words: Sequence[str] = (),
     ) -> None:
-        """Describe a node that keeps its files in ``store``; ``settings`` are ``part.name``s."""
+        """Describe a node that keeps its files in ``store``; ``settings`` are ``part.name``s.
+
+        ``words`` are more of the command line.
+        """
         super().__init__("sprocket-node", work)
+        self._words = words
         self.store = store or self.work / "store"
         self.settings = {**STORE_SIZES, **(settings or {})}
         self.name_server_port = free_port()
@@ -126,6 +131,7 @@ class SprocketNode(SprocketProcess):
         return [
             "standalone",
             *port,
+            *self._words,
             *("--store", str(self.store)),
             *("--nameserver-port", str(self.name_server_port)),
             *("--broker-port", str(self.port)),

@@ -1,9 +1,9 @@
 """RocketMQ's own gRPC clients, in each language they are written in, at our servers.
 
 The scenarios run beside each other, since most of their time is waiting; each has a test. A node is
-one process of ours, as a user starts it. `SPROCKET_LONG=1` also puts our proxy before Java's broker
-and name server, Java's proxy before ours, and Java's before Java's: what fails there is not our
-fault.
+one process of ours, as a user starts it. `SPROCKET_LONG=1` also puts our proxy before our broker
+apart, our proxy before Java's broker and name server, Java's proxy before ours, and Java's before
+Java's: what fails there is not our fault.
 """
 
 from __future__ import annotations

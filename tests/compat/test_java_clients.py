@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections import Counter
@@ -10,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from sprocket.admin import brokers
+from sprocket.admin.caller import Caller
+from sprocket.remoting.pool import Pool
 from tests.compat.javaland import QUICK_REBALANCE, JavaCallError, JavaDriver, Json, wait_until
 from tests.compat.sprocketland import SprocketNode
 
@@ -444,3 +448,45 @@ def test_a_consumer_that_stops_goes_on_where_it_was(
     after = wait_for_body(driver, f"{topic}_2", b"later")
     assert {event["body"] for event in after} <= {last["body"], b"later"}
     driver.call("consumer.stop", name=f"{topic}_2")
+
+
+@some_clients
+def test_a_client_over_a_limit_hears_that_the_broker_is_busy_and_goes_on_after(
+    driver: JavaDriver, node: SprocketNode, topic: str
+) -> None:
+    driver.call("producer.send", topic=topic, body=b"first")
+    group = f"G_{topic}"
+    change_settings(node, f"topic {topic} requests=5/5; group {group} requests=4/4")
+    try:
+        refused: list[JavaCallError] = []
+        sent = 1
+        for number in range(200):
+            try:
+                driver.call("producer.send", topic=topic, body=b"%d" % number)
+                sent += 1
+            except JavaCallError as error:
+                refused.append(error)
+                if len(refused) == 3:
+                    break
+        assert [error.code for error in refused] == [2] * 3  # 5.3.3 has tried thrice by then
+        assert "is over its limit of 5 requests a second" in refused[0].message
+        change_settings(node, f"group {group} requests=4/4")
+        for number in range(20):
+            driver.call("producer.send", topic=topic, body=b"after %d" % number)
+        listen(driver, node, topic, topic)
+        messages = driver.wait_messages(sent + 20, consumer=topic)
+        assert len({message["body"] for message in messages}) == sent + 20
+        driver.call("consumer.stop", name=topic)
+    finally:
+        change_settings(node, "")
+
+
+def change_settings(node: SprocketNode, rules: str) -> None:
+    """Has the broker apply quotas."""
+
+    async def change() -> None:
+        async with Pool() as pool:
+            caller = Caller(pool, [node.names], timeout_ms=60_000)
+            await brokers.change_settings(caller, {"broker.quotas": rules})
+
+    asyncio.run(change())

@@ -1,6 +1,6 @@
 """Java's admin tool makes static topics and moves their queues; a Java client uses them meanwhile.
 
-The brokers are ours, or one of them is RocketMQ's.
+The brokers are ours, or one of them is RocketMQ's; or the name server is.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tests.compat.javaland import (
     JavaBroker,
     JavaCallError,
     JavaDriver,
+    JavaNameServer,
     Json,
     mqadmin,
     wait_until,
@@ -36,15 +37,17 @@ class StaticLand(NamedTuple):
     brokers: tuple[str, str]
 
 
-@pytest.fixture(scope="module", params=["ours", "mixed"])
+@pytest.fixture(scope="module", params=["ours", "mixed", "java-names"])
 def land(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[StaticLand]:
     work = tmp_path_factory.mktemp(request.param)
     with ExitStack() as running:
-        names = running.enter_context(SprocketNameServer(work)).address
+        is_java = request.param == "java-names"
+        server = JavaNameServer(work) if is_java else SprocketNameServer(work)
+        names = running.enter_context(server).address
         running.enter_context(SprocketBroker(work, names, name="broker-a"))
-        if request.param == "ours":
+        if request.param != "mixed":
             running.enter_context(SprocketBroker(work, names, name="broker-b"))
         else:
             running.enter_context(JavaBroker(work, names, name="broker-b"))

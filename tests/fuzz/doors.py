@@ -15,6 +15,7 @@ import ssl
 import struct
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -53,6 +54,8 @@ from tests.store.making import HOST, ROOT, SMALL, a_draft, opened
 
 _GOLDEN = Path(__file__).parent.parent / "golden"
 _STREAM_BYTES_MAX = 1 << 14
+#: A copy may have gaps of 300,000 messages, which should not take so many files.
+_COPIES = replace(SMALL, queue_file_bytes=20_000)
 
 
 class _Line(asyncio.Transport):
@@ -237,7 +240,7 @@ def _fed(decoder: _Decoder, parts: list[bytes]) -> list[Any] | None:
 
 async def _copied(frames: list[Any]) -> None:
     store = await Store.open(
-        disk=MemoryDisk(), clock=ManualClock(), root=ROOT, config=SMALL, store_host=HOST,
+        disk=MemoryDisk(), clock=ManualClock(), root=ROOT, config=_COPIES, store_host=HOST,
         tag_codes=TAGS_ONLY, is_copy=True,
     )  # fmt: skip
     try:

@@ -46,6 +46,7 @@ from sprocket.store.store import Store
 from sprocket.store.views.tag_codes import TAGS_ONLY
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import MemoryDisk
+from tests.fuzz.accounts import ACCOUNT_SEEDS, ACCOUNTS
 from tests.fuzz.doors import DOOR_SEEDS, DOORS
 from tests.proxy.http2 import kit
 from tests.proxy.http2.kit import HELLO, Recorder, block, headers_frame, request_headers
@@ -296,6 +297,7 @@ TARGETS: dict[str, Target] = {
         grpc_headers,
         grpc_messages,
         *DOORS,
+        *ACCOUNTS,
     )
 }
 
@@ -359,4 +361,5 @@ _SEEDS: dict[str, Callable[[], list[bytes]]] = {
     "grpc_messages": lambda: [kit.message(b"x"), kit.message(gzip.compress(b"y"), 1)],
     "stores": lambda: [bytes([n, 0, n % 128]) + b"\xff" * 4 for n in range(256)],
     **DOOR_SEEDS,
+    **ACCOUNT_SEEDS,
 }

@@ -245,6 +245,19 @@ def test_a_topic_that_no_client_could_use_is_left_out() -> None:
     assert desk.routes.topics() == ["right"]
 
 
+def test_a_broker_with_thousands_of_such_topics_does_not_fill_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    topics = table()
+    for number in range(5_000):
+        topics.topic_config_table[f"t{number}"] = TopicConfig(read_queue_nums=-1)
+    header = route.RegisterBroker(
+        broker_name="a", broker_addr="10.0.0.1:1", cluster_name="c", broker_id=0
+    )
+    assert Desk().ask(header, RegisterBody(topics=topics).encode()).code == 0
+    assert 0 < len([each for each in caplog.records if "is left out" in each.message]) <= 20
+
+
 def test_a_slave_is_told_its_master_and_all_are_told_the_order_configuration() -> None:
     desk = Desk()
     desk.settings.put("ORDER_TOPIC_CONFIG", "orders", "a:4")

@@ -72,6 +72,7 @@ def test_mappings_that_no_client_could_use_are_left_out() -> None:
         "text": "text",
         "numbers": {"currIdMap": {"7": 0}, "totalQueues": 2},
         "many": {"totalQueues": 1_000_000},
+        "scope": {"totalQueues": 1, "scope": "x" * 256},
     }
     assert mappings_in(received, "a") == {"T": right}
     assert mappings_in(None, "a") == {}

@@ -19,6 +19,7 @@ from sprocket.protocol.command import Buffer, Command, Header
 from sprocket.protocol.requests.group import CreateGroup
 from sprocket.protocol.requests.offset import MaxOffset, OffsetReply
 from sprocket.protocol.requests.topic import CreateTopic
+from sprocket.protocol.signing import Signer
 from sprocket.proxy.config import ProxyConfig
 from sprocket.proxy.http2.call_form import Streaming, Unary
 from sprocket.proxy.messages import rocketmq_pb2 as pb
@@ -313,14 +314,15 @@ def play(
     brokers: int = 1,
     broker: BrokerConfig | None = None,
     config: ProxyConfig | None = None,
+    signer: Signer | None = None,
     seed: int = 0,
 ) -> None:
-    """Plays a test with a client, in virtual time."""
+    """Plays a test with a client, in virtual time. `signer` signs what does not use the proxy."""
 
     async def main(network: Network) -> None:
         cluster = Cluster(network, seed, brokers=brokers, broker=broker)
         await cluster.start()
-        async with proxy_before(cluster, config, inner=inner) as world:
+        async with proxy_before(cluster, config, inner=inner, signer=signer) as world:
             await test(world, Client(world.proxy))
 
     simulate(main, seed=seed)
@@ -328,7 +330,11 @@ def play(
 
 @asynccontextmanager
 async def proxy_before(
-    cluster: Cluster, config: ProxyConfig | None = None, *, inner: bool = False
+    cluster: Cluster,
+    config: ProxyConfig | None = None,
+    *,
+    inner: bool = False,
+    signer: Signer | None = None,
 ) -> AsyncIterator[World]:
     """A proxy before a cluster; `inner` reaches the first broker without connections."""
     server = cluster.brokers[0].server
@@ -336,8 +342,8 @@ async def proxy_before(
         replace(config or ProxyConfig(port=8081), nameservers=tuple(cluster.nameserver_addresses)),
         clock=LoopClock(),
         entropy=SeededEntropy("proxy"),
-        inner=InnerBroker(server.answer_first, server.address) if inner else None,
+        inner=InnerBroker(server.answer_first, server.address, server.accounts) if inner else None,
         tls=TlsConfig(mode=DISABLED),
     )
-    async with Pool() as pool, proxy:
+    async with Pool(signer=signer) as pool, proxy:
         yield World(cluster, proxy, pool)

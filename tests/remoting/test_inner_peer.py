@@ -45,7 +45,7 @@ def test_it_is_gone_once_it_is_closed() -> None:
         peer.on_close(gone.append)
         assert gone == [peer, peer]
         assert peer.is_closed
-        assert not peer.is_busy
+        assert not peer.is_full
         header = ConsumerRunning(consumer_group="g", client_id="c")
         assert (await peer.call(header, deadline=Deadline.after(5))).code == 1
 

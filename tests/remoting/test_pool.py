@@ -140,6 +140,28 @@ def test_a_cancelled_caller_does_not_take_the_connecting_with_it() -> None:
     run(main())
 
 
+def test_calls_on_a_connection_that_was_given_up_go_on_beside_a_new_one() -> None:
+    async def main() -> None:
+        answers = Answers()
+        async with serving(answers) as (server, pool):
+            waiting = asyncio.ensure_future(pool.call(server.address, Wait(), deadline=soon()))
+            await until(lambda: answers.seen)
+            given_up = pool.give_up(server.address)
+            assert given_up is not None
+            assert pool.give_up(server.address) is None
+            reply = await pool.ask(server.address, Echo("x"), deadline=soon())
+            assert reply.read(Echo).text == "x"
+            assert len(server.peers) == 2
+            assert not waiting.done()
+            answers.go.set()
+            assert (await waiting).code == 0
+            given_up.abort()
+            await until(lambda: len(server.peers) == 1)
+            assert pool.is_connected(server.address)
+
+    run(main())
+
+
 def test_closing_ends_calls_and_refuses_new_ones() -> None:
     async def main() -> None:
         answers = Answers()

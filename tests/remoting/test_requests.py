@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from collections.abc import Awaitable
 from typing import Any, cast
 
 import pytest
 
 from sprocket.protocol.command import Command, Reply
-from sprocket.remoting.endpoints import one_by_one
+from sprocket.remoting.endpoints import Endpoint, one_by_one
 from sprocket.remoting.requests import PeerRequests
 from sprocket.remoting.turns import ITERATION_SECONDS, Turns
 from sprocket.remoting.writer import FrameWriter
@@ -17,7 +19,7 @@ from tests.support import run
 pytestmark = pytest.mark.usefixtures("either_loop")
 
 
-def made(changes: list[bool], seen: list[int]) -> PeerRequests:
+def made(changes: list[bool], seen: list[int], endpoint: Endpoint | None = None) -> PeerRequests:
     """The requests of a peer that notes what is handled, and each change of `has_enough`."""
 
     def answer(command: Command, peer: Any) -> Reply:
@@ -27,7 +29,7 @@ def made(changes: list[bool], seen: list[int]) -> PeerRequests:
     loop = asyncio.get_running_loop()
     requests = PeerRequests(
         cast(Any, None),
-        one_by_one(answer),
+        one_by_one(endpoint or answer),
         FrameWriter(loop, 1 << 20),
         Turns(loop),
         tasks_max=10,
@@ -70,3 +72,32 @@ def test_what_came_with_a_long_read_is_handled_once_in_its_order() -> None:
         assert not requests.has_enough
 
     run(main())
+
+
+def test_a_request_that_is_cancelled_at_once_has_begun_with_all_that_is_inside_of_it(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    # A coroutine that never runs cannot undo what was decided before it was made, and is reported
+    # as one that nobody awaited.
+    async def main() -> None:
+        undone: list[str] = []
+
+        async def inner() -> Reply:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                undone.append("inner")
+            return Reply()
+
+        async def outer(outcome: Awaitable[Reply]) -> Reply:
+            return await outcome
+
+        requests = made([], [], lambda command, peer: outer(inner()))
+        requests.receive([Command(1, 1)])
+        requests.cancel()
+        await asyncio.wait(requests.tasks)
+        assert undone == ["inner"]
+
+    run(main())
+    gc.collect()
+    assert not recwarn.list

@@ -131,6 +131,37 @@ def test_whoever_asks_for_much_at_once_does_not_hold_up_the_others() -> None:
     run(main())
 
 
+def test_requests_that_become_tasks_do_not_hold_up_the_others_either() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        order: list[str] = []
+        writers: list[asyncio.StreamWriter] = []
+
+        async def answer(command: Command, peer: Peer) -> Reply:
+            text = command.read(Echo).text
+            if not order:
+                writers[1].write(frame(Echo("another"), 1))
+            order.append(text)
+            ends = loop.time() + 0.001
+            while loop.time() < ends:
+                pass
+            await asyncio.sleep(0)
+            return Reply()
+
+        async with Server(one_by_one(answer)) as server:
+            pairs = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(2)]
+            writers += [writer for _, writer in pairs]
+            writers[0].write(b"".join(frame(Echo(f"{i}"), i) for i in range(300)))
+            replies = await replies_of(pairs[0][0], 300)
+            await replies_of(pairs[1][0], 1)
+            for writer in writers:
+                writer.close()
+        assert sorted(reply.opaque for reply in replies) == list(range(300))
+        assert "another" in order[:200]
+
+    run(main())
+
+
 def test_what_was_put_off_is_answered_before_the_connection_is_let_go() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()

@@ -96,6 +96,19 @@ def test_each_request_is_handled_once_and_no_iteration_is_long(costs: list[list[
     assert sorted(log) == sorted(str(at) for at, each in enumerate(costs) for _ in each)
 
 
+def test_tasks_begin_while_an_iteration_has_time() -> None:
+    loop = Loop()
+    turns = Turns(cast(Any, loop))
+    assert all(turns.may_begin("a") for _ in range(100))
+    loop.now += ITERATION_SECONDS / 2
+    assert turns.may_begin("a")
+    loop.now += ITERATION_SECONDS
+    assert [turns.may_begin(peer) for peer in "aabab"] == [True, False, True, False, False]
+    loop.iterate()
+    assert turns.may_begin("a")
+    assert len(loop.due) == 1
+
+
 def longest_wait(heavy: int, seconds: float) -> float:
     """How long one with a short request each 50 ms waits, beside so many who ask for something long
     again as soon as they are answered."""

@@ -68,6 +68,25 @@ def test_messages_are_accepted_with_the_least_copies_in_sync() -> None:
     assert found.replicated(3, 100) == 0
 
 
+@given(
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.lists(st.integers(0, 300), max_size=4),
+)
+def test_what_is_wanted_follows_what_is_in_sync_down_to_the_least(
+    wanted: int, least: int, positions: list[int]
+) -> None:
+    least = min(wanted, least)
+    found = Copies(CopyRules(wanted, least, gap_bytes=100, follows_sync=True))
+    for number, position in enumerate(positions):
+        found.report(number, str(number), position)
+    now = found.wanted(300)
+    assert least <= now <= wanted
+    assert now == wanted or now == max(least, found.in_sync(300))
+    fixed = Copies(CopyRules(wanted, least, gap_bytes=100))
+    assert fixed.wanted(300) == wanted
+
+
 @pytest.mark.parametrize("count", [1, 2, 3])
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), min_size=1, max_size=6),

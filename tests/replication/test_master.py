@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import logging
 import struct
@@ -363,3 +364,19 @@ def test_files_that_are_deleted_while_a_slave_lags_end_its_stream(
     with caplog.at_level(logging.WARNING):
         play(test)
     assert "deleted before they could be sent" in caplog.text
+
+
+def test_a_crowd_of_strangers_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with serving():
+            crowd = []
+            for _ in range(500):
+                with contextlib.suppress(ConnectionError):
+                    crowd.append(await RawSlave.connected(0))
+            await asyncio.sleep(30)
+
+    with caplog.at_level(logging.WARNING):
+        play(test)
+    said = [each.message for each in caplog.records if "is refused" in each.message]
+    assert 0 < len(said) <= 20
+    assert len(caplog.records) < 100

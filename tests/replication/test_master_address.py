@@ -41,3 +41,16 @@ def test_an_address_that_is_set_stays() -> None:
         assert (master.address, master.replication) == ("a:1", "c:2")
 
     simulate(main)
+
+
+def test_a_master_that_says_that_it_is_back_is_tried_at_once_at_the_old_address_too() -> None:
+    async def main(_: object) -> None:
+        master = MasterAddress()
+        master.came_back("a:1", "a:2")
+        assert (master.address, master.changes.value, master.term) == ("a:1", 1, 0)
+        master.learn("a:1", "a:2")
+        assert master.changes.value == 1
+        master.came_back("a:1", "a:2")
+        assert (master.changes.value, master.term) == (2, 1)
+
+    simulate(main)

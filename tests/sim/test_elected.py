@@ -9,6 +9,7 @@ import pytest
 from sprocket.broker.members.state_copy import StateCopy
 from sprocket.replication.epochs import EpochList
 from sprocket.replication.in_sync_copies import InSyncCopies
+from sprocket.store.views.confirmed import ConfirmedOffsets
 from sprocket.testing.elected import ELECTED
 from sprocket.testing.key_state import KeyState
 from sprocket.testing.plays import play
@@ -62,12 +63,17 @@ def copies_no_offsets(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateCopy, "run", run)
 
 
+def shows_what_it_found_at_its_start(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ConfirmedOffsets, "begin", lambda self, queues, log_end: self.advance())
+
+
 @pytest.mark.parametrize(
     ("plant", "name", "seed", "told"),
     [
         (acknowledges_alone, "elected-kills", 1, "was acknowledged and is in"),
         (copies_no_offsets, "elected-kills", 1, "before the last master was lost"),
         (compares_nothing, "elected-five", 5, "both lead in epoch"),
+        (shows_what_it_found_at_its_start, "elected-tail", 1, "where readers have seen"),
         (
             keeps_what_differs,
             "elected-power",

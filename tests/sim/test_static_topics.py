@@ -139,3 +139,12 @@ def test_brokers_that_are_killed_during_moves_lose_nothing(seed: int) -> None:
         firsts = list(dict.fromkeys(story.got[key]))
         assert set(numbers) <= set(firsts), key
         assert firsts == sorted(firsts), key
+
+
+def test_a_queue_that_moves_is_no_trouble_to_report(caplog: pytest.LogCaptureFixture) -> None:
+    async def main(network: Network) -> None:
+        await Story(network, 1, kills=False).run()
+
+    with caplog.at_level("WARNING"):
+        simulate(main)
+    assert not [each for each in caplog.messages if "501" in each]

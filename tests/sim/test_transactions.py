@@ -9,9 +9,9 @@ from sprocket.testing.transacted import TRANSACTED
 from sprocket.transaction import check_loop
 from sprocket.transaction.check import CheckRules, due_ms
 from sprocket.transaction.check_loop import CheckLoop
-from sprocket.transaction.half import Half
+from sprocket.transaction.half import Half, StoredHalf
 from sprocket.transaction.ledger import EndState, Ledger
-from sprocket.transaction.settle import Settlement, StoredHalf
+from sprocket.transaction.settle import Settlement
 from tests.sim.planting import Plant, assert_found
 
 SEEDS_PER_TEST = 5

@@ -1,4 +1,4 @@
-"""Brokers that check who asks, Java's and ours: clients, admin and Spark, with keys and wrong ones."""
+"""Brokers that check who asks, Java's and ours: clients, admin and Spark, with and without keys."""
 
 from __future__ import annotations
 

@@ -12,11 +12,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from sprocket.message.lite import LiteName
 from sprocket.message.record import parse
+from sprocket.store.inspection.inspected import InspectedStore
+from sprocket.store.inspection.verify import Verification
 from sprocket.store.store import Store
 from sprocket.store.views import lite_queue
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
-from tests.store.making import a_draft, opened
+from tests.store.making import ROOT, SMALL, a_draft, opened
 from tests.support import run
 
 names = st.builds(LiteName, st.sampled_from(["chats", "jobs"]), st.sampled_from("abc"))
@@ -112,6 +114,8 @@ class LiteHistory(RuleBasedStateMachine):
     @rule()
     def stop(self) -> None:
         run(self.store.close())
+        found = Verification(InspectedStore(self.disk, ROOT, SMALL)).findings()
+        assert not [each for each in found if each.is_fault]
         self.reopen(self.disk)
 
     @rule()

@@ -58,6 +58,11 @@ class Caller:
         self._nameservers = list(nameservers)
         self._timeout_ms = timeout_ms
 
+    @property
+    def nameservers(self) -> list[str]:
+        """The addresses of the name servers."""
+        return self._nameservers.copy()
+
     async def ask(self, address: str, header: Header, *, body: Buffer = b"") -> Command:
         """Sends a request to one server and returns its reply, whose code is 0.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sprocket.admin import groups, reading, topics
 from sprocket.admin.caller import Caller
-from sprocket.base.errors import ConsumerOffline, RouteNotFound, UsageError
+from sprocket.base.errors import ConsumerOffline, NotLeaderForQueue, RouteNotFound, UsageError
 from sprocket.message import properties as names
 from sprocket.message.hosts import pack
 from sprocket.message.ids import offset_id
@@ -165,7 +165,11 @@ async def _send(
         properties=names.encode(kept),
         bname=part.broker,
     )
-    reply = await caller.ask(part.addresses[MASTER], header, body=message.body)
+    try:
+        reply = await caller.ask(part.addresses[MASTER], header, body=message.body)
+    except NotLeaderForQueue:  # the topic is static: any queue that this broker leads
+        header.queue_id = -1
+        reply = await caller.ask(part.addresses[MASTER], header, body=message.body)
     told = reply.read(SendReply)
     return Resent(
         topic,

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from sprocket.base.errors import ProtocolError
+from sprocket.protocol.bodies.accounts import AclBody, UserBody
 from sprocket.protocol.bodies.body import Body
 from sprocket.protocol.bodies.client import LockBody
 from sprocket.protocol.bodies.group import GroupConfig, GroupConfigList, RequestMode
@@ -132,12 +133,24 @@ def _leases(data: Buffer) -> dict[str, Any]:
     return {"consumerGroup": body.consumer_group, "clientId": body.client_id, "queues": queues}
 
 
+def _user(data: Buffer) -> dict[str, Any]:
+    """Kind and status of a user, and whether the password changes; never the password."""
+    body = UserBody.of_request(data)
+    named = {"userType": body.user_type, "userStatus": body.user_status}
+    found: dict[str, Any] = {name: text for name, text in named.items() if text}
+    return found | ({"setsPassword": True} if body.password else {})
+
+
 #: Of the bodies of requests that brokers and name servers have alike.
 BODY_NAMES: BodyNames = {
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: _topics,
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: _whole(GroupConfig),
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: _groups,
     RequestCode.SET_MESSAGE_REQUEST_MODE: _whole(RequestMode),
+    RequestCode.AUTH_CREATE_USER: _user,
+    RequestCode.AUTH_UPDATE_USER: _user,
+    RequestCode.AUTH_CREATE_ACL: _whole(AclBody),
+    RequestCode.AUTH_UPDATE_ACL: _whole(AclBody),
     RequestCode.LOCK_BATCH_MQ: _leases,
     RequestCode.UNLOCK_BATCH_MQ: _leases,
 }

@@ -88,6 +88,14 @@ class AuditTrail:
         task.add_done_callback(lambda task: self._ended(command, peer, task))
         return task
 
+    def refused(self, command: Command, peer: Peer, reply: Reply, *, user: str) -> None:
+        """Records a request that was refused before anything of it was done.
+
+        Args:
+            user: who signed it; empty if that is not known.
+        """
+        self._see(command, peer, reply, user)
+
     def _ended(self, command: Command, peer: Peer, task: asyncio.Future[Response]) -> None:
         self._under_way.discard(task)
         if task.cancelled():
@@ -95,7 +103,9 @@ class AuditTrail:
         elif task.exception() is None:
             self._see(command, peer, task.result())
 
-    def _see(self, command: Command, peer: Peer, response: Response) -> None:
+    def _see(
+        self, command: Command, peer: Peer, response: Response, user: str | None = None
+    ) -> None:
         named = named_by(command, self._bodies)
         times = 1
         if command.code in CHANGES_BY_OTHERS:
@@ -108,7 +118,7 @@ class AuditTrail:
         reply = response if isinstance(response, Reply) else Reply()
         remark = reply.remark if reply.code else None
         self._log.record(
-            user=self._clients.user_of(command),
+            user=self._clients.user_of(command) if user is None else user,
             address=peer.address,
             client=self._clients.client_of(peer),
             request=name_of_code(command.code),

@@ -78,17 +78,20 @@ class Guard:
         rules = self._rules()
         if not rules.authenticates or command.code in rules.unsigned:
             return ""
+        name = ""
         try:
             user = self._authenticated(command)
+            name = user.name
             if rules.authorizes and not user.is_super and command.code not in rules.unjudged:
                 needs = needs_of(command, rules.cluster, self._table)
                 if needs is None:
                     raise NoPermission(f"only super users may make request {command.code}")
                 self._judge(user, needs, source)
-        except NoPermission:
+        except NoPermission as error:
             self.refused += 1
+            error.user = name
             raise
-        return user.name
+        return name
 
     def require(self, command: Command, needs: Iterable[Need], source: str) -> None:
         """Checks rights of which the request itself does not say that it needs them.

@@ -183,6 +183,13 @@ def _assignment(command: Command, cluster: str) -> Iterator[Need]:
     yield from _topic(query.topic or "", SUB, group)
 
 
+def _lite_subscriptions(command: Command, cluster: str) -> Iterator[Need]:
+    entries = LiteSubscriptionBody.of_request(command.body).subscription_set
+    for group, topic in sorted({(each.group or "", each.topic or "") for each in entries}):
+        yield from _group(group, SUB)
+        yield from _topic(topic, SUB, group)
+
+
 def _request_mode(command: Command, cluster: str) -> Iterator[Need]:
     mode = RequestMode.of_request(command.body)
     group = mode.consumer_group or ""
@@ -220,13 +227,6 @@ def _progress(command: Command, cluster: str) -> Iterator[Need]:
     named = [fields.get("topic") or "", *(fields.get("topicList") or "").split(";")]
     for name in dict.fromkeys(filter(None, named)):
         yield from _topic(name, GET, group)
-
-
-def _lite_subscriptions(command: Command, cluster: str) -> Iterator[Need]:
-    for each in LiteSubscriptionBody.of_request(command.body).subscription_set:
-        group = each.group or ""
-        yield from _group(group, SUB)
-        yield from _topic(each.topic or "", SUB, group)
 
 
 def _queue_entries(command: Command, cluster: str) -> Iterator[Need]:
@@ -282,7 +282,7 @@ RULES: Mapping[int, Rule] = {
     R.NOTIFICATION: _PULL,
     R.BATCH_ACK_MESSAGE: Rule("topic: Sub; group: Sub (each)", _acks),
     R.POP_LITE_MESSAGE: _PULL,
-    R.LITE_SUBSCRIPTION_CTL: Rule("each topic and group: Sub", _lite_subscriptions),
+    R.LITE_SUBSCRIPTION_CTL: Rule("each group and its parent topic: Sub", _lite_subscriptions),
     R.GET_BROKER_LITE_INFO: READ_CLUSTER,
     R.GET_PARENT_TOPIC_INFO: fields_rule(topic="topic", actions=GET),
     R.GET_LITE_TOPIC_INFO: fields_rule(topic="parentTopic", actions=GET),

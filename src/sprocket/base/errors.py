@@ -23,6 +23,9 @@
     │   │   └── Superseded    below SystemFailure: a broker is another's now (nameserver.routes)
     ├── RouteNotFound         no broker is known for a topic
     ├── BrokersFailed         something is done at some brokers only (admin.caller)
+    ├── UserNotFound          no broker has a user of this name (admin.users)
+    ├── EntryNotFound         a user's policies have no such entry (admin.acls)
+    ├── UserUnknown           the brokers have no such user (proxy.brokers.accounts)
     ├── SendFailed            every attempt of a send failed (chained to the last)
     ├── StoreError
     │   ├── CorruptRecord     bytes in the log are no record
@@ -230,9 +233,14 @@ class VersionNotSupported(ReplyError):
 
 
 class NoPermission(ReplyError):
-    """Code 16: the topic, group or broker forbids it."""
+    """Code 16: the topic, group or broker forbids it.
+
+    Attributes:
+        user: who asked, if the signature was found right; for the server's audit log.
+    """
 
     code = 16
+    user = ""
 
 
 class TopicNotFound(ReplyError):

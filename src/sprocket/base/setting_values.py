@@ -54,6 +54,12 @@ def shown_settings(text: str, known: Mapping[str, Declared]) -> str:
     return " ".join(" ".join(shown).split())
 
 
+def without_masks(text: str) -> str:
+    """Lines of `key=value` of a request, without those of a listing that stand for a secret."""
+    pattern = rf"^[^=:\n]*[=:][ \t]*{re.escape(SECRET_MASK)}[ \t]*\r?$"
+    return re.sub(pattern, "", text, flags=re.MULTILINE)
+
+
 _SIZE = re.compile(r"(-?[\d_]+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 

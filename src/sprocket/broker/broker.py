@@ -22,6 +22,7 @@ from typing import Self
 
 from sprocket.audit.audit_log import audit_log
 from sprocket.audit.config import AuditConfig
+from sprocket.auth.accounts import AccountTable
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError, ServiceNotAvailable, UsageError
@@ -251,6 +252,11 @@ class Broker:
             StoreError: the disk failed; the caller leaves the broker.
         """
         await asyncio.shield(self._failure)
+
+    def accounts(self) -> AccountTable | None:
+        """The users and their policies, for parts of the same process; None while it opens."""
+        inside = self._inside or self._last
+        return None if inside is None else inside.parts.tables.accounts
 
     # The server asks these for each connection.
 

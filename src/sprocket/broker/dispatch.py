@@ -23,7 +23,7 @@ from sprocket.base.errors import (
 from sprocket.broker.settings import BrokerSettings
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
-from sprocket.quotas.admission import Admission
+from sprocket.quotas.admission import Admission, AnswerFirst
 from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response, join_frames
 from sprocket.remoting.transport import Peer
 from sprocket.store.log.drafts import IllegalDraft
@@ -116,27 +116,29 @@ class Dispatch:
                 self._endpoints[code] = self._recorded(endpoints[code], trail)
         self._refusals = dict(refusals)
         self._run_endpoints = dict(run_endpoints or {})
+        self._quotas = quotas
         self._check = check
         self._trail = trail
-        self._quotas = quotas
         self.counts = dict.fromkeys([*endpoints, -1], 0)
         self.failures = dict.fromkeys([*endpoints, -1], 0)
 
     def answer_first(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:
         """The replies to the first of some requests that arrived together, in their order, as far
-        as they may pass, and quotas allow them. So quotas know who signed them.
+        as they may pass and quotas allow them.
         """
         first = commands[0]
+        answer: AnswerFirst = self._answer_first
         if self._check is not None:
             try:
                 commands = self._passing(commands, peer, self._check)
             except Exception as error:  # as below
-                return [self._stopped(first, peer, self._refusal(first, peer, error))]
+                stopped = self._stopped(first, peer, error)
+                commands, answer = commands[:1], lambda asked, peer: [stopped]
         quotas = self._quotas
         if quotas is None or not quotas.settings.config.quotas:
-            return self._answer_first(commands, peer)
-        try:
-            outcomes = quotas.admission.answer_first(commands, peer, self._answer_first)
+            return answer(commands, peer)
+        try:  # one that may not pass counts too, for its address
+            outcomes = quotas.admission.answer_first(commands, peer, answer)
         except Exception as error:  # as below
             return [self._refusal(first, peer, error)]
         if len(outcomes) == 1 and type(outcomes[0]) not in _READY:
@@ -212,10 +214,11 @@ class Dispatch:
                     raise
         return commands[:count]
 
-    def _stopped(self, command: Command, peer: Peer, reply: Reply) -> Reply:
+    def _stopped(self, command: Command, peer: Peer, error: Exception) -> Reply:
         """The refusal of a request that may not pass, which is recorded as if it had."""
+        reply = self._refusal(command, peer, error)
         if self._trail is not None and self._trail.is_recorded(command.code):
-            self._trail.followed(command, peer, reply)
+            self._trail.refused(command, peer, reply, user=getattr(error, "user", ""))
         return reply
 
     def _recorded(self, endpoint: Endpoint, trail: AuditTrail) -> Endpoint:

@@ -27,7 +27,7 @@ from sprocket.broker.parts import BrokerParts
 from sprocket.broker.place import Location, Ports
 from sprocket.broker.request_table import RequestTable
 from sprocket.broker.settings import BrokerSettings
-from sprocket.broker.tables.files import Work
+from sprocket.broker.work import RunningWork
 from sprocket.delay.levels.levels import DelayLevels
 from sprocket.election.elector import Member
 from sprocket.message.topic import SCHEDULE
@@ -88,12 +88,11 @@ class OpenBroker:
         self._world = world
         self._place = place
         self._pool = pool
-        self._failure = failure
         self._vip = vip
-        self._running: list[asyncio.Task[None]] = []
+        self._running = RunningWork(failure)
         #: Tasks that end when the role changes: those that write messages, and replication.
-        self._delivering: list[asyncio.Task[None]] = []
-        self._replicating: list[asyncio.Task[None]] = []
+        self._delivering = RunningWork(failure)
+        self._replicating = RunningWork(failure)
         self._is_accepting = False
         self._exit = AsyncExitStack()
         self.dispatch: Dispatch | None = None
@@ -181,7 +180,7 @@ class OpenBroker:
             StoreError: the epoch cannot be kept.
         """
         self._record("LEADS", epoch=epoch)
-        await _ended(self._replicating)
+        await self._replicating.end()
         await self.group.lead(epoch)
         self.parts.copied()
         with self.store.replica.whole():
@@ -196,7 +195,7 @@ class OpenBroker:
     async def follow(self, master: Member, epoch: int) -> None:
         """Has a slave copy from another master of its group, whose epoch is not below this."""
         self._record("FOLLOWS", master=master.id, epoch=epoch)
-        await _ended(self._replicating)
+        await self._replicating.end()
         self.group.follow(master, epoch)
         self._run_replication()
 
@@ -204,7 +203,7 @@ class OpenBroker:
         """Ends accepting messages, at a master that gives its place to another member: the log is
         complete, and slaves go on copying it."""
         self.dispatch = self._table.of_slave(was_master=True)
-        await _ended(self._delivering)
+        await self._delivering.end()
         self.parts.settlement.write_op_records()
         self._is_accepting = False
         self.store.replica.accept_messages(False)
@@ -235,10 +234,11 @@ class OpenBroker:
     async def announced(self, outcome: EventualResponse) -> Response:
         """The reply to a request that created or changed a topic, after the topic is saved, and the
         name servers and the slaves know it."""
+        response = await outcome if isinstance(outcome, Awaitable) else outcome
         await self.parts.files.topics.saved()
         await self.registration.announced()
         await self.parts.followers.have_all()
-        return await outcome if isinstance(outcome, Awaitable) else outcome
+        return response
 
     async def save(self) -> None:
         """Saves the tables after the log is flushed to the disk. No request may change one then."""
@@ -292,7 +292,8 @@ class OpenBroker:
         parts = self.parts
         for file in parts.files:
             file.load()
-        await parts.make_first_users()
+        parts.rights.make_first_users()
+        await parts.files.accounts.written()
         parts.pop.opened()
         is_slave = parts.replication.is_slave
         stored = self.store.queues()
@@ -300,32 +301,44 @@ class OpenBroker:
         if lost := parts.tables.topics.add_missing(stored, is_copy=is_slave, is_batch=has_batches):
             logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
         parts.tables.mappings.keep(parts.tables.topics.by_name)
+        is_plain = self._settings.config.acting_master and self._seat is None
         if not is_slave:
+            if is_plain:
+                await self._take_over()
             self._prepare_delivery()
             await self._start_timers()
+        await parts.escape.forget_passed()
         self.dispatch = self._table.of_slave() if is_slave else self._table.of_master()
-        self._run("store", self.store.run)
+        self._running.run("store", self.store.run)
         if not is_slave:
             self._run_delivery()
-        self._run("watch over clients", parts.membership.run)
-        self._run("notices to members", parts.membership.send_notices)
-        self._run("leases", partial(parts.tables.lock_table.run, parts.files.locks))
-        self._run("filters", parts.tables.filters.run)
-        self._run("figures", parts.state.run)
+        self._running.run("watch over clients", parts.membership.run)
+        self._running.run("notices to members", parts.membership.send_notices)
+        self._running.run("leases", partial(parts.tables.lock_table.run, parts.files.locks))
+        self._running.run("filters", parts.tables.filters.run)
+        self._running.run("figures", parts.state.run)
         for name, work in parts.files.rounds(self._settings):
-            self._run(name, work)
+            self._running.run(name, work)
         self._run_replication()
-        if self._settings.config.acting_master and self._seat is None:
-            if not is_slave:
-                await parts.acting.take_over(parts.tables.offsets)
-            self._run("watch over the broker's processes", parts.acting.run)
+        if is_plain:
+            self._running.run("watch over the broker's processes", parts.acting.run)
+            if is_slave and self._settings.config.remote_escape:
+                self._running.run("delivery at other masters", parts.escape.run)
         await parts.registration.first()
-        self._run("registration", parts.registration.run)
+        self._running.run("registration", parts.registration.run)
+
+    async def _take_over(self) -> None:
+        """Takes over what slaves did in this master's place, before it delivers anything."""
+        await self.parts.acting.take_over(self.parts.tables.offsets)
+        await self.parts.escape.take_over()
+        if self.parts.tables.escaped.is_changed:
+            await self.parts.files.escaped_rounds.save_at_once()
 
     def _prepare_delivery(self) -> None:
         """Prepares what writes messages of its own: a slave gets those from its master."""
         self.parts.delivery.start()
         self.parts.settlement.start()
+        self.parts.settlement.end_elsewhere(self.parts.tables.escaped.log_offsets)
 
     async def _start_timers(self) -> None:
         if self.parts.timers is not None:
@@ -336,48 +349,33 @@ class OpenBroker:
         """Runs it."""
         parts = self.parts
         self._is_accepting = True
-        self._run("delivery of delayed messages", parts.delivery.run, self._delivering)
+        self._delivering.run("delivery of delayed messages", parts.delivery.run)
         if parts.timed_delivery is not None:
-            self._run("delivery of timed messages", parts.timed_delivery.run, self._delivering)
-        self._run("questions about transactions", parts.check_loop.run, self._delivering)
-        self._run("return of popped messages", parts.pop.run, self._delivering)
-        self._run("lite topics", parts.lite.run, self._delivering)
+            self._delivering.run("delivery of timed messages", parts.timed_delivery.run)
+        self._delivering.run("questions about transactions", parts.check_loop.run)
+        self._delivering.run("return of popped messages", parts.pop.run)
+        self._delivering.run("lite topics", parts.lite.run)
         cleaning = PartCleaning(
-            self._settings.config.name,
-            self.store,
-            parts.tables.mappings,
+            self._settings.config.name, self.store, parts.tables.mappings,
             OtherBrokers(parts.pool, self._settings),
-        )
-        self._run("parts of static topics", cleaning.run, self._delivering)
-        vip = self._vip(parts.strange_slaves)
-        self._run("port for slaves of RocketMQ", vip.run, self._delivering)
+        )  # fmt: skip
+        self._delivering.run("parts of static topics", cleaning.run)
+        self._delivering.run("port for Java's slaves", self._vip(parts.strange_slaves).run)
 
     def _run_replication(self) -> None:
         """Sends the log to slaves, or copies a master's, and what is not in it."""
         parts = self.parts
-        self._run("replication", partial(parts.replication.run, parts.copied), self._replicating)
+        self._replicating.run("replication", partial(parts.replication.run, parts.copied))
         if parts.replication.is_slave:
-            self._run("copy of the master's state", parts.state_copy.run, self._replicating)
+            self._replicating.run("copy of the master's state", parts.state_copy.run)
             if parts.timer_following is not None:
-                self._run("timers of the master", parts.timer_following.run, self._replicating)
-
-    def _run(self, name: str, work: Work, tasks: list[asyncio.Task[None]] | None = None) -> None:
-        tasks = self._running if tasks is None else tasks
-        tasks.append(asyncio.create_task(self._watched(name, work), name=name))
-
-    async def _watched(self, name: str, work: Work) -> None:
-        try:
-            await work()
-        except Exception as error:  # root of a task
-            logger.critical("the broker's %s ended", name, exc_info=error)
-            if not self._failure.done():
-                self._failure.set_exception(error)
+                self._replicating.run("timers of the master", parts.timer_following.run)
 
     async def _stop_running(self) -> None:
         """Cancels all background tasks."""
-        await _ended(self._running)
-        await _ended(self._delivering)
-        await _ended(self._replicating)
+        await self._running.end()
+        await self._delivering.end()
+        await self._replicating.end()
         for file in self.parts.files:
             await file.idle()
 
@@ -390,11 +388,3 @@ class OpenBroker:
             if was_in_use:
                 await self.parts.files.timer_counts.idle()
                 self.parts.files.timer_counts.save()
-
-
-async def _ended(tasks: list[asyncio.Task[None]]) -> None:
-    """Cancels tasks, and forgets them once they have ended."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    tasks.clear()

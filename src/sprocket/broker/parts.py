@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from sprocket.base.ports import Clock, Entropy
 from sprocket.broker.dispatch import Quotas
+from sprocket.broker.escape_parts import escape
 from sprocket.broker.lite.parts import LiteParts
 from sprocket.broker.members.acting import ActingMaster
 from sprocket.broker.members.copied_tables import CopiedTables
@@ -39,6 +41,7 @@ from sprocket.broker.tables.access import ReadAccess
 from sprocket.broker.tables.changes import ACCOUNTS, FILTERS, GROUPS, MODES, TOPICS
 from sprocket.broker.tables.files import StateFiles
 from sprocket.broker.tables.rights import Rights
+from sprocket.broker.tables.state import StateFile
 from sprocket.broker.tables.tables import Tables
 from sprocket.delay.levels.deliver import LevelDelivery
 from sprocket.delay.levels.levels import DelayLevels
@@ -109,12 +112,19 @@ class BrokerParts:
         self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
         self.delivery = self._delivery(store, levels, clock=clock)
         self.timed_delivery = self._timed_delivery(store, settings, clock=clock)
+        self.escape = escape(
+            store, pool, settings, world, tables=tables, levels=levels, delivery=self.delivery,
+            timers=self.timers, rules=self.check_loop.rules, acting=self.acting,
+            replication=replication,
+        )  # fmt: skip
         self.membership = self._membership(settings, clock)
         self.proxied = ProxiedClientRequests(self.membership, clock)
         self.pulls = self._pulls(store, settings, world.memory_bytes)
         self.quotas = self._quotas(settings)
         self.state = self._state(store, clock=clock)
-        self.timer_following = self._timer_following(settings)
+        self.timer_following: TimerFollowing | None = None
+        if (timers := self.timers) is not None:
+            self.timer_following = TimerFollowing(timers, save_ms=settings.config.delay_save_ms)
         self.state_copy = self._state_copy(store, pool, number)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
@@ -192,11 +202,11 @@ class BrokerParts:
             clock,
             levels=levels,
             on_topic=self._topic_changed,
-            on_group=self._group_changed,
+            on_group=self._noted(GROUPS, lambda files: files.groups),
             on_filters=self._filters_changed,
-            on_mode=self._mode_changed,
-            on_account=self._account_changed,
+            on_mode=self._noted(MODES, lambda files: files.request_modes),
             on_mapping=self._mapping_changed,
+            on_account=self._noted(ACCOUNTS, lambda files: files.accounts),
             journal=self.followers.journal,
         )
 
@@ -223,12 +233,16 @@ class BrokerParts:
             shape=shapes(lambda: settings.store),
             clock=world.clock,
             counts=self.tables.timer_counts,
+            elsewhere=self.tables.escaped.log_offsets,
         )
 
     def _delivery(self, store: Store, levels: DelayLevels, *, clock: Clock) -> LevelDelivery:
         """Delivery of messages with a delay level."""
         accept, progress = self.ingress.accept_due, self.tables.progress
-        return LevelDelivery(store, accept, levels=levels, progress=progress, clock=clock)
+        return LevelDelivery(
+            store, accept, levels=levels, progress=progress, clock=clock,
+            elsewhere=self.tables.escaped.log_offsets,
+        )  # fmt: skip
 
     def _timed_delivery(
         self, store: Store, settings: BrokerSettings, *, clock: Clock
@@ -266,12 +280,6 @@ class BrokerParts:
             leases=self.tables.lock_table,
             on_timers=self._timers_are_at,
         )
-
-    def _timer_following(self, settings: BrokerSettings) -> TimerFollowing | None:
-        """What keeps the timers of a slave as its master's; None if timers are off."""
-        if self.timers is None:
-            return None
-        return TimerFollowing(self.timers, save_ms=settings.config.delay_save_ms)
 
     def _timers_are_at(self, state: TimerState) -> None:
         if self.timer_following is not None:
@@ -342,27 +350,14 @@ class BrokerParts:
         self.registration.changed(name)
         self.followers.journal.record(TOPICS, name)
 
-    def _group_changed(self, name: str) -> None:
-        self.files.groups.changed()
-        self.followers.journal.record(GROUPS, name)
+    def _noted(self, kind: str, file: Callable[[StateFiles], StateFile]) -> Callable[[str], None]:
+        """What a change of a table does: its file is saved, and slaves get what has changed."""
 
-    def _mode_changed(self, topic: str) -> None:
-        self.files.request_modes.changed()
-        self.followers.journal.record(MODES, topic)
+        def changed(name: str) -> None:
+            file(self.files).changed()
+            self.followers.journal.record(kind, name)
 
-    def _account_changed(self, user: str) -> None:
-        self.files.accounts.changed()
-        self.followers.journal.record(ACCOUNTS, user)
-
-    async def make_first_users(self) -> None:
-        """Makes the users of the settings, once the files are loaded, and saves them.
-
-        Raises:
-            ConfigError: one is not valid, or nobody could enter.
-            StoreError: they cannot be saved.
-        """
-        self.rights.make_first_users()
-        await self.files.accounts.written()
+        return changed
 
     def _mapping_changed(self, topic: str) -> None:
         self.files.mappings.changed()

@@ -1,4 +1,4 @@
-"""Where a broker is: the ports to its machine, its folder and its addresses."""
+"""Where a broker runs: the ports to its machine, its folder and its addresses."""
 
 from __future__ import annotations
 

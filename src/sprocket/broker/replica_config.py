@@ -110,6 +110,12 @@ class ReplicaConfig:
         minimum=0,
         maximum=16,
     )
+    copies_follow_sync: bool = setting(
+        False,
+        "With SYNC_MASTER and without an elector, whether a send waits for no more copies than are "
+        "in sync, down to `copies_min`.",
+        rocketmq="enableAutoInSyncReplicas",
+    )
     copies_gap_bytes: int = setting(
         256 << 20,
         "A slave that is less than this behind is in sync.",
@@ -139,6 +145,12 @@ class ReplicaConfig:
         "Whether the slave with the smallest number may be read as the master while there is none. "
         "Name servers that allow it (nameserver.acting_masters) show it as the master.",
         rocketmq="enableSlaveActingMaster",
+    )
+    remote_escape: bool = setting(
+        False,
+        "Whether a slave that stands for its master (broker.acting_master) delivers what falls due "
+        "at other masters of the cluster.",
+        rocketmq="enableRemoteEscape",
     )
     memory_percent: int = setting(
         40,

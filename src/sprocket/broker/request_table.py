@@ -238,12 +238,9 @@ class RequestTable:
             before_delete=parts.lite.forget_parent,
         )  # fmt: skip
         connections = ConnectionRequests(
-            tables.clients,
-            self._store,
-            topics=tables.topics,
-            groups=tables.groups,
+            tables.clients, self._store, topics=tables.topics, groups=tables.groups,
             broker_name=self._settings.config.name,
-        )
+        )  # fmt: skip
         named = once_saved(
             {**topics.endpoints(), **groups.endpoints()},
             parts.files.topics,
@@ -265,6 +262,7 @@ class RequestTable:
                 self._store, parts.replication, settings=self._settings, seat=self._seat
             ).endpoints(),
             **parts.acting.endpoints(),
+            **parts.escape.endpoints(),
             **EntryRequests(self._store, tables.clients).endpoints(),
             **SettingRequests(
                 self._settings,

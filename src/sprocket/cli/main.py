@@ -15,6 +15,7 @@ import typer
 
 from sprocket.base.errors import ConfigError, SprocketError, UsageError
 from sprocket.cli import (
+    acl_import,
     audit,
     cluster,
     consume,
@@ -30,6 +31,7 @@ from sprocket.cli import (
     static_topics,
     store,
     topics,
+    users,
 )
 from sprocket.cli.options import command, examples
 from sprocket.cli.synonyms import CommandGroup
@@ -71,6 +73,13 @@ _add(members.app, "group", "sprocket group list --status", "sprocket group lag b
 _add(messages.app, "message", "sprocket message find orders o-1", "sprocket message waiting")
 _add(deadletters.app, "deadletters", "sprocket deadletters list billing")
 _add(filters.app, "filter", "sprocket filter check cheap.py", "sprocket filter list")
+_add(users.app, "user", "sprocket user list", "sprocket user create billing")
+_add(
+    acl_import.app,
+    "acl",
+    "sprocket acl grant billing Topic:orders Sub",
+    "sprocket acl test billing Sub Topic:orders",
+)
 _add(pipelines.app, "pipeline", "sprocket pipeline list", "sprocket pipeline run archive --help")
 app.add_typer(
     cluster.app,

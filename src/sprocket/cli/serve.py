@@ -19,6 +19,7 @@ from sprocket.base.loaded_config import DEFAULT
 from sprocket.cli import loading
 from sprocket.cli.loading import Program
 from sprocket.cli.options import ConfigFile, Host, Set
+from sprocket.cli.passwords import closing_settings
 
 if TYPE_CHECKING:
     from sprocket.broker.broker import Broker
@@ -105,6 +106,15 @@ def standalone(
     grpc_port: GrpcPort = None,
     host: Host = None,
     advertise: Advertise = None,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user",
+            metavar="NAME:PASSWORD-FILE",
+            help="A super user, made if there is none of its name. Broker and proxy take only "
+            "signed requests then, of users who have the rights.",
+        ),
+    ] = None,
     config: ConfigFile = None,
     given: Set = None,
     verbose: Verbose = False,
@@ -126,6 +136,7 @@ def standalone(
             "broker.advertised_host": advertise,
             "proxy.host": host,
             **_grpc(grpc_port),
+            **closing_settings(user),
         },
     )
     node = Standalone(

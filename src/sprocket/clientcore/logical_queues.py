@@ -21,6 +21,8 @@ from sprocket.protocol.bodies.static_topic import GLOBAL_SCOPE
 
 #: Logical offsets are reserved in blocks of so many at a move.
 BLOCK = 10_000
+#: A name server that reports more queues of one topic is broken.
+QUEUES_MAX = 65_536
 #: Instead of the broker's name, of a logical queue that no known broker leads.
 NO_BROKER = LOGICAL_PREFIX + "none__"
 
@@ -141,7 +143,7 @@ def brokers_of_queues(infos: Iterable[MappingInfo]) -> dict[tuple[str, int], str
     return {
         (name, number): newest[name, number].bname if (name, number) in newest else NO_BROKER
         for name, (_, total) in totals.items()
-        for number in range(total)
+        for number in range(min(total, QUEUES_MAX))
     }
 
 

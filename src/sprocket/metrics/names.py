@@ -111,6 +111,18 @@ REQUESTS = Metric(
     ("request_code", "result"),
 )
 HELD_PULLS = Metric("sprocket_held_pulls", _GAUGE, "Pulls that wait for messages.")
+QUOTA_REFUSED = Metric(
+    "sprocket_quota_refused_total",
+    _COUNTER,
+    "Requests that a quota refused, by kind and limit.",
+    ("kind", "limit"),
+)
+QUOTA_DELAYED = Metric(
+    "sprocket_quota_delayed_total",
+    _COUNTER,
+    "Pulls and pops that a quota delayed, by kind and limit.",
+    ("kind", "limit"),
+)
 REPLICA_LAG = Metric(
     "sprocket_replica_lag_bytes",
     _GAUGE,
@@ -178,7 +190,8 @@ TIMER_MS = Metric(
 BROKER: tuple[Metric, ...] = (
     PERMISSION, TOPICS, GROUPS, PRODUCERS, CONSUMERS, MESSAGES_IN, BYTES_IN, MESSAGES_OUT,
     BYTES_OUT, DEAD, LAG, LAG_MS, IN_FLIGHT, QUEUEING_MS, READY, QUEUE_LAG, HALVES, COMMITS,
-    ROLLBACKS, REQUESTS, HELD_PULLS, REPLICA_LAG, STORAGE, DISK_USAGE, UNFLUSHED, UNDISPATCHED,
+    ROLLBACKS, REQUESTS, HELD_PULLS, QUOTA_REFUSED, QUOTA_DELAYED, REPLICA_LAG, STORAGE,
+    DISK_USAGE, UNFLUSHED, UNDISPATCHED,
     KEPT_MS, TIMING, TIMERS_IN, TIMERS_OUT, TIMER_LAG, TIMER_MS,
 )  # fmt: skip
 

@@ -90,6 +90,9 @@ class BrokerMetrics:
         yield Family.single(names.ROLLBACKS, ended[EndState.ROLLED_BACK])
         yield _requests(inside)
         yield Family.single(names.HELD_PULLS, inside.parts.pulls.held_count)
+        quotas = inside.parts.quotas.admission
+        yield Family(names.QUOTA_REFUSED, {(*of,): times for of, times in quotas.refused.items()})
+        yield Family(names.QUOTA_DELAYED, {(*of,): times for of, times in quotas.delayed.items()})
         yield _replicas(inside)
 
     async def _lags(self, inside: OpenBroker) -> list[Family]:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 
 from sprocket.base.errors import ConnectFailed, InvalidParameter, SystemFailure
+from sprocket.base.rare_log import RareLog
 from sprocket.message.record import body_crc
 from sprocket.message.topic import READ, WRITE
 from sprocket.nameserver.configuration import Configuration
@@ -54,6 +55,7 @@ class BrokerRequests:
         self._configuration = configuration
         self._now_ms = now_ms
         self._rivals = Rivals(now_ms)
+        self._warnings = RareLog(logger, now_ms)
 
     def table(self) -> dict[int, Callable[[Command, Peer], Reply]]:
         """The handling functions by request code."""
@@ -85,7 +87,7 @@ class BrokerRequests:
             number=asked.broker_id,
             address=asked.broker_addr,
             ha_address=asked.ha_server_addr,
-            topics=_queues(body.topics.topic_config_table),
+            topics=_queues(body.topics.topic_config_table, self._warnings),
             mappings=mappings_in(body.topics.topic_queue_mapping_info_map, asked.broker_name),
             version=_version(body.topics.data_version),
             expiry_ms=asked.heartbeat_timeout_millis,
@@ -98,7 +100,7 @@ class BrokerRequests:
         try:
             master = self._routes.register(info, peer, self._now_ms())
         except Superseded as error:
-            logger.warning("%s is not registered: %s", info.address, error)
+            self._warnings.warning("%s is not registered: %s", info.address, error)
             return Reply(header, remark=f"not registered: {error.remark}")
         if info.number != MASTER and master.number == MASTER:
             header.master_addr, header.ha_server_addr = master.address, master.ha_address
@@ -182,14 +184,14 @@ def _check(asked: route.RegisterBroker) -> None:
         raise InvalidParameter(f"brokerAddr: {error}") from None
 
 
-def _queues(topics: dict[str, TopicConfig]) -> dict[str, BrokerQueues]:
+def _queues(topics: dict[str, TopicConfig], log: RareLog) -> dict[str, BrokerQueues]:
     """A registration's topics for the table, without those that no client could use."""
     taken: dict[str, BrokerQueues] = {}
     for name, topic in topics.items():
         reads, writes = topic.read_queue_nums, topic.write_queue_nums
         counts_are_right = 0 <= reads <= _QUEUES_MAX and 0 <= writes <= _QUEUES_MAX
         if not 0 < len(name) <= _NAME_MAX or not counts_are_right:
-            logger.warning("topic %.*r is left out: %d, %d queues", 80, name, reads, writes)
+            log.warning("topic %.*r is left out: %d, %d queues", 80, name, reads, writes)
             continue
         taken[name] = BrokerQueues(reads, writes, topic.perm, topic.topic_sys_flag)
     return taken

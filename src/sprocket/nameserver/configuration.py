@@ -11,7 +11,7 @@ from sprocket.base.config import SECRET_MASK, Declared, settings_of
 from sprocket.base.config_files import ConfigFile, load
 from sprocket.base.errors import ConfigError, NoPermission, QueryNotFound, SystemFailure
 from sprocket.base.loaded_config import DEFAULT
-from sprocket.base.setting_values import shown_settings
+from sprocket.base.setting_values import shown_settings, without_masks
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.settings import KeyValueSettings
 from sprocket.protocol.bodies import KvTable
@@ -113,7 +113,7 @@ class ConfigurationRequests:
         # A request may repeat settings that it does not change, so only those that differ count.
         # One that needs a restart refuses the whole request.
         try:
-            text = bytes(command.body).decode("utf-8")
+            text = without_masks(bytes(command.body).decode("utf-8"))
             loaded = load([NameServerConfig], file=ConfigFile("request.properties", text))
         except (ConfigError, UnicodeDecodeError) as error:
             raise SystemFailure(str(error)) from None

@@ -78,6 +78,8 @@ class NameServerDispatch:
                 )
             return answer(command, peer)
         except ReplyError as error:
+            if command.user is None:
+                command.user = getattr(error, "user", "")
             return Reply(code=error.code, remark=error.remark)
         except RemoteProtocolError as error:
             return Reply(code=SystemFailure.code, remark=str(error))

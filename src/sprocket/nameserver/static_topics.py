@@ -19,6 +19,7 @@ from sprocket.protocol.bodies import MappingInfo
 logger = logging.getLogger(__name__)
 
 _QUEUES_MAX = 65_535
+_NAME_MAX = 255
 
 
 class StaticTopics:
@@ -74,8 +75,9 @@ def mappings_in(received: Mapping[str, Any] | None, broker: str) -> dict[str, Ma
         except RemoteProtocolError as error:
             logger.warning("the mapping of topic %.*r is left out: %s", 80, topic, error)
             continue
-        numbers = range(info.total_queues)
-        if info.total_queues > _QUEUES_MAX or any(each not in numbers for each in info.curr_id_map):
+        numbers = range(min(info.total_queues, _QUEUES_MAX))
+        is_wrong = any(each not in numbers for each in info.curr_id_map)
+        if is_wrong or info.total_queues > _QUEUES_MAX or not 0 < len(info.scope) <= _NAME_MAX:
             logger.warning("the mapping of topic %.*r is left out: its numbers", 80, topic)
             continue
         info.topic, info.bname = topic, broker

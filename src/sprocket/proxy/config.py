@@ -5,10 +5,12 @@ Source of the names: ProxyConfig of RocketMQ 5.3 (module proxy).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sprocket.auth.first_users import JSON_KEYS, keys_form
 from sprocket.base import setting_forms as forms
-from sprocket.base.config import setting
+from sprocket.base.config import Conflict, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,43 @@ class ProxyConfig:
         minimum=1 << 16,
         maximum=1 << 30,
     )
+    authentication: bool = setting(
+        False,
+        "Whether each call must be signed with the keys of a user. A proxy in the process of its "
+        "broker follows the broker.",
+        rocketmq="authenticationEnabled",
+    )
+    authorization: bool = setting(
+        False,
+        "Whether the user must have the rights that its call needs.",
+        rocketmq="authorizationEnabled",
+    )
+    inner_keys: str | None = setting(
+        None,
+        f"Keys of a super user, with which it asks brokers for users and signs its requests: "
+        f"{JSON_KEYS}.",
+        rocketmq="innerClientAuthenticationCredentials",
+        form=keys_form,
+        is_secret=True,
+    )
+    user_refresh_seconds: int = setting(
+        20,
+        "How old users and their policies get before they are asked for anew.",
+        rocketmq="userCacheRefreshSeconds",
+        minimum=1,
+    )
+    users_max: int = setting(
+        20_000, "Users that are remembered at most.", rocketmq="userCacheMaxNum", minimum=1
+    )
     drain_ms: int = setting(
         3_000, "How long calls in progress may take when the proxy stops.", minimum=0
     )
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """What is wrong with these settings together."""
+        if self.authorization and not self.authentication:
+            yield Conflict(
+                ("authorization", "authentication"),
+                "(authorizationEnabled) needs proxy.authentication (authenticationEnabled): the "
+                "rights of a user who need not prove to be it protect nothing",
+            )

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from sprocket.auth.accounts import AccountTable
+from sprocket.auth.first_users import signer_in
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError
 from sprocket.base.ports import Clock, Entropy
 from sprocket.protocol.command import Command
+from sprocket.proxy.brokers.accounts import Accounts, BrokerAccounts, InnerAccounts
 from sprocket.proxy.brokers.brokers import Brokers
 from sprocket.proxy.brokers.calls import AnswerFirst, BrokerCalls, InnerCalls, PoolCalls
 from sprocket.proxy.brokers.popped_replies import ReceiptHandle
@@ -35,6 +38,7 @@ from sprocket.proxy.http2.server import GrpcServer
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.methods.acks import AckMethods
 from sprocket.proxy.methods.answering import Answer, unary
+from sprocket.proxy.methods.call_guard import CallGuard
 from sprocket.proxy.methods.lites import LiteMethods
 from sprocket.proxy.methods.receives import ReceiveMethods
 from sprocket.proxy.methods.routes import RouteMethods
@@ -64,10 +68,12 @@ class InnerBroker(NamedTuple):
     Attributes:
         answer: its answers to requests.
         address: under which the name servers have it.
+        accounts: returns its users and policies; None while it opens.
     """
 
     answer: AnswerFirst
     address: str
+    accounts: Callable[[], AccountTable | None] = lambda: None
 
 
 class Proxy:
@@ -154,16 +160,13 @@ class Proxy:
             entropy=self._entropy,
             limits=ConnectionLimits(calls_max=_CALLS_MAX),
             tls=self._tls.outgoing_tls(),
+            signer=signer_in(config.inner_keys),
         )
-        calls: BrokerCalls = PoolCalls(self._pool)
-        inner = None
-        if self._inner is not None:
-            inner = self._inner.address
-            own = InnerPeer(inner)
-            calls = InnerCalls(self._inner.answer, inner, calls, own=own)
+        inner = None if self._inner is None else self._inner.address
         self._brokers = brokers = Brokers(
-            calls, self._pool, config.nameservers, config, inner=inner
+            self._calls(), self._pool, config.nameservers, config, inner=inner
         )
+        self._guard = self._new_guard()
         receipts = Receipts(brokers, clock)
         self._clients = clients = ServedClients(
             clients_max=config.clients_max,
@@ -181,7 +184,7 @@ class Proxy:
 
         self._renewals = Renewals(config, change=change, group_of=brokers.group)
         self._receives = ReceiveMethods(
-            brokers, clients, receipts, self._renewals, config, clock=clock
+            brokers, clients, receipts, self._renewals, config, clock=clock, guard=self._guard
         )
         self.methods = self._methods(receipts)
         self._server = GrpcServer(
@@ -193,6 +196,29 @@ class Proxy:
             is_shared=self._is_shared,
         )
 
+    def _calls(self) -> BrokerCalls:
+        calls = PoolCalls(self._pool)
+        if self._inner is None:
+            return calls
+        address = self._inner.address
+        return InnerCalls(self._inner.answer, address, calls, own=InnerPeer(address))
+
+    def _new_guard(self) -> CallGuard | None:
+        """What checks who calls; None if everybody may."""
+        config = self._config
+        if not config.authentication:
+            return None
+        accounts: Accounts
+        if self._inner is not None:
+            accounts = InnerAccounts(self._inner.accounts)
+        else:
+            accounts = BrokerAccounts(
+                self._brokers,
+                fresh_seconds=config.user_refresh_seconds,
+                users_max=config.users_max,
+            )
+        return CallGuard(accounts, authorizes=config.authorization)
+
     def _methods(self, receipts: Receipts) -> Mapping[str, Method]:
         brokers, clients, config = self._brokers, self._clients, self._config
         sends = SendMethods(brokers, clients, config, clock=self._clock, entropy=self._entropy)
@@ -200,8 +226,9 @@ class Proxy:
         routes = RouteMethods(brokers)
         transactions = TransactionMethods(brokers, self._ended, config)
         self._telemetry = telemetry = TelemetryMethods(
-            brokers, clients, self._presence, self._commands, config, clock=self._clock
-        )
+            brokers, clients, self._presence, self._commands, config, clock=self._clock,
+            guard=self._guard,
+        )  # fmt: skip
         unaries: dict[str, Answer] = {
             "QueryRoute": routes.route,
             "QueryAssignment": routes.assignment,
@@ -217,7 +244,10 @@ class Proxy:
         }
         methods: dict[str, Method] = {
             f"{SERVICE}{name}": unary(
-                getattr(pb, f"{name}Request"), getattr(pb, f"{name}Response"), answer
+                getattr(pb, f"{name}Request"),
+                getattr(pb, f"{name}Response"),
+                answer,
+                guard=self._guard,
             )
             for name, answer in unaries.items()
         }
@@ -256,6 +286,8 @@ class Proxy:
             await self._renewals.close(_GIVE_BACK_SECONDS)
             await self._presence.close()
             await self._lites.close(_GIVE_BACK_SECONDS)
+            if self._guard is not None:
+                await self._guard.close()
             await self._brokers.close()
 
     async def serve(self) -> None:

@@ -11,7 +11,7 @@ DefaultMQPushConsumerImpl in RocketMQ 4.9 and 5.3; ResponseBuilder of its proxy.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -100,6 +100,16 @@ class Admission:
         if texts is not self._known:
             self._change(texts)
         return bool(texts)
+
+    @property
+    def refused(self) -> Mapping[tuple[str, str], int]:
+        """How many requests were refused, by kind and limit."""
+        return self._refusals.refused
+
+    @property
+    def delayed(self) -> Mapping[tuple[str, str], int]:
+        """How many reads had to wait, by kind and limit."""
+        return self._refusals.delayed
 
     def figures(self) -> dict[str, str]:
         """What was refused and delayed, as a server reports it about itself."""

@@ -69,8 +69,8 @@ class InnerPeer(Peer):
         return self._is_gone
 
     @property
-    def is_busy(self) -> bool:
-        """Whether a request waits: never, for whoever asks for the least busy client."""
+    def is_full(self) -> bool:
+        """Whether the client reads too little: never, since it is called."""
         return False
 
     def on_close(self, callback: Callable[[Peer], None]) -> None:

@@ -181,6 +181,11 @@ class Pool:
         peer = self._peers.get(address)
         return None if peer is None or peer.is_closed else peer
 
+    def give_up(self, address: str) -> Peer | None:
+        """Takes the open connection to a server out of the pool, so that the next call makes
+        another one. Calls that wait for replies on it go on; the caller closes it."""
+        return self._peers.pop(address, None)
+
     def is_connected(self, address: str) -> bool:
         """Whether a connection to that server is open."""
         return self.connected(address) is not None

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from sprocket.base.cancelling import cancel_begun
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting.endpoints import BatchEndpoint, Response, error_reply, frame_of
 from sprocket.remoting.turns import TURN_SECONDS, Turns
@@ -146,7 +147,7 @@ class PeerRequests:
         """Drops all requests, those in progress too."""
         self._put_off = ()
         for task in tuple(self.tasks):
-            task.cancel()
+            cancel_begun(task)
 
     # The endpoint answers one request, or those of a run, and the clock is read after each call:
     # one request may take as long as many others. Unread replies are bounded between calls as well,
@@ -189,7 +190,13 @@ class PeerRequests:
 
     async def _finish(self, command: Command, awaitable: Awaitable[Response]) -> None:
         try:
+            while not self._turns.may_begin(self):  # noqa: ASYNC110  (others have their turns)
+                await asyncio.sleep(0)
             answered = await awaitable
+        except asyncio.CancelledError:
+            if asyncio.iscoroutine(awaitable):
+                awaitable.close()  # it may not have begun
+            raise
         except Exception as error:  # root of a task
             answered = error_reply(command, error)
         writer = self._writer

@@ -331,6 +331,11 @@ class Peer(asyncio.Protocol):
         """Whether a request of either side waits for its reply."""
         return self._requests.is_busy or len(self._calls) > 0
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the other side reads too little of what it is sent."""
+        return self._writer.is_full
+
     def on_close(self, callback: Callable[[Peer], None]) -> None:
         """Calls `callback(peer)` once the connection is closed; at once if it is already."""
         if self._closed.done():

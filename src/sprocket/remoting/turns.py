@@ -47,7 +47,9 @@ class Waiting(Protocol):
 class Turns:
     """The turns of the peers of one server, or of one pool."""
 
-    __slots__ = ("_behind", "_is_due", "_line", "_loop", "_spent", "is_over")
+    __slots__ = (
+        "_begin_until", "_begun_late", "_behind", "_is_due", "_line", "_loop", "_spent", "is_over",
+    )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -59,6 +61,10 @@ class Turns:
         self._spent = 0.0
         #: Whether this iteration has no time left for what is read.
         self.is_over = False
+        #: Until when tasks may begin in this iteration; None before the first.
+        self._begin_until: float | None = None
+        #: Peers of which a task began after that, in this iteration.
+        self._begun_late: set[object] = set()
 
     def spend(self, seconds: float) -> None:
         """Counts time that requests took as they were read."""
@@ -66,6 +72,27 @@ class Turns:
             self._spent += seconds
             self.is_over = self._spent >= ITERATION_SECONDS
             self._come_round()
+
+    # The first step of a task runs in the iteration after the one that read its request, and may
+    # take long: with hundreds of tasks, much longer than all turns.
+    def may_begin(self, peer: object) -> bool:
+        """Whether a task of a peer may begin its work in this iteration; otherwise it waits for
+        another. One of each peer may in any case, or it would wait behind all tasks of the others.
+        """
+        now = self._loop.time()
+        if self._begin_until is None:
+            self._begin_until = now + ITERATION_SECONDS
+            self._loop.call_soon(self._begin_again)
+        if now < self._begin_until:
+            return True
+        if peer in self._begun_late:
+            return False
+        self._begun_late.add(peer)
+        return True
+
+    def _begin_again(self) -> None:
+        self._begin_until = None
+        self._begun_late.clear()
 
     def charge(self, peer: Waiting, seconds: float) -> None:
         """Counts the time that a peer's requests took at once; after a long time it waits behind

@@ -25,11 +25,14 @@ class CopyRules(NamedTuple):
         wanted: copies in all, the master's included, before a send is answered; 1: no slave's.
         least: with fewer copies in sync, no message is accepted; and readers see what so many have.
         gap_bytes: a slave that has reported and is less than this behind is in sync.
+        follows_sync: whether only as many copies are wanted as are in sync, but not fewer than the
+            least.
     """
 
     wanted: int = 1
     least: int = 1
     gap_bytes: int = 256 << 20
+    follows_sync: bool = False
 
 
 class _LinkPosition(NamedTuple):
@@ -106,6 +109,17 @@ class Copies:
             end: the end of the master's log.
         """
         return 1 + sum(end - offset < self.rules.gap_bytes for offset in self.offsets())
+
+    def wanted(self, end: int) -> int:
+        """How many copies a message needs now before its send is answered.
+
+        Args:
+            end: the end of the master's log.
+        """
+        rules = self.rules
+        if not rules.follows_sync:
+            return rules.wanted
+        return max(min(rules.wanted, self.in_sync(end)), rules.least)
 
     def is_enough(self, end: int) -> bool:
         """Whether enough copies are in sync to accept a message.

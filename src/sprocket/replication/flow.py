@@ -5,6 +5,9 @@ Source of the settings: FlowMonitor of RocketMQ 5.x.
 
 from __future__ import annotations
 
+#: What the limit gives in this time is sent at once at most, s.
+_AT_ONCE_SECONDS = 0.5
+
 
 class FlowLimit:
     """Spreads bytes over time.
@@ -18,6 +21,11 @@ class FlowLimit:
     def __init__(self, bytes_per_second: int) -> None:
         self._rate = bytes_per_second
         self._free_at = 0.0
+
+    def at_once(self, size: int) -> int:
+        """How many bytes to send at once, of so many: the pause after them must be short, or the
+        slave takes the connection for dead."""
+        return min(size, max(1, int(self._rate * _AT_ONCE_SECONDS))) if self._rate else size
 
     def pause(self, size: int, now: float) -> float:
         """Seconds to wait after some bytes were sent, before the next ones.

@@ -22,6 +22,7 @@ from typing import Self
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConnectionLost, OffsetOutOfRange, StoreError, UsageError
+from sprocket.base.rare_log import RareLog
 from sprocket.base.watermark import Watermark
 from sprocket.remoting import address
 from sprocket.remoting.server import why_not_listening
@@ -97,8 +98,10 @@ class Master:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         #: Warnings are given once for each host, until its slave is connected without one.
         self._warned: set[str] = set()
+        self._warnings = RareLog(logger)
         self._confirming: asyncio.TimerHandle | None = None
         self._following: asyncio.Task[None] | None = None
+        self._is_open = False
         self.links: dict[int, SlaveLink] = {}
 
     @property
@@ -128,6 +131,7 @@ class Master:
                 entrance.close()
             raise UsageError(f"cannot listen for slaves at {where}: {why}") from error
         self._entrance = entrance
+        self._is_open = True
         self._port = self._listening.sockets[0].getsockname()[1]
         self.recount()
         return self
@@ -138,6 +142,7 @@ class Master:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._is_open = False
         if self._listening is not None:
             self._listening.close()
         if self._entrance is not None:
@@ -160,8 +165,6 @@ class Master:
                     "no slave of this broker is registered at this address, so what it reports "
                     "does not count as a copy",
                 )
-        if self._form.is_alone and (self._following is None or self._following.done()):
-            self._following = asyncio.ensure_future(self._follow_log())
         self._recount()
 
     def _accept(self) -> SlaveLink:
@@ -175,6 +178,7 @@ class Master:
             on_greeting=self._greeted,
             on_report=self._reported,
             on_close=self._closed,
+            log=self._warnings,
         )
 
     def _opened(self, link: SlaveLink) -> None:
@@ -186,7 +190,9 @@ class Master:
         if len(self.links) >= _LINKS_MAX and self._form.is_known(link):
             self._make_way()
         if len(self.links) >= _LINKS_MAX:
-            logger.warning("slave %s is refused: %d are connected", link.address, len(self.links))
+            self._warnings.warning(
+                "slave %s is refused: %d are connected", link.address, len(self.links)
+            )
             link.abort()
             return
         self.links[link.number] = link
@@ -216,6 +222,7 @@ class Master:
         self._tasks.pop(link.number).cancel()
         self._form.forget(link)
         logger.info("slave %s is gone; it had the log up to %d", link.address, link.reported.value)
+        self._recount()
 
     # The first report may be anything, and `stream_start` decides about it. A later one beyond the
     # log's end is of something that is no slave of this log, and must not count.
@@ -240,6 +247,9 @@ class Master:
                 loop = asyncio.get_running_loop()
                 self._confirming = loop.call_later(pause, self._send_confirmed)
         self._replicated.rise(form.replicated(end))
+        is_followed = self._following is not None and not self._following.done()
+        if form.is_alone and self._is_open and not is_followed:
+            self._following = asyncio.ensure_future(self._follow_log())
 
     def _send_confirmed(self) -> None:
         """Sends the confirmed offset to slaves that have everything else, for their readers."""
@@ -290,6 +300,7 @@ class Master:
         """Sends the log from an offset on, until the connection is closed."""
         rules, log, mark = self._rules, self._log, self._sendable
         limit = FlowLimit(rules.bytes_per_second)
+        batch_bytes = limit.at_once(rules.batch_bytes)
         time = asyncio.get_running_loop().time
         if self._form.has_confirmed:
             self._send(link, position, b"")
@@ -297,8 +308,8 @@ class Master:
             if not await mark.reach(position + 1, Deadline.after(rules.heartbeat)):
                 self._send(link, position, b"")
                 continue
-            await self._store.cold.load_log(position, position + rules.batch_bytes)
-            end = self._form.batch_end(position, min(position + rules.batch_bytes, mark.value))
+            await self._store.cold.load_log(position, position + batch_bytes)
+            end = self._form.batch_end(position, min(position + batch_bytes, mark.value))
             data = log.read(position, end - position)
             self._send(link, position, data)
             position += len(data)

@@ -44,6 +44,14 @@ class MasterAddress:
         logger.info("the master is %s, and replicates at %s", address, self.replication)
         self.changes.rise(self.changes.value + 1)
 
+    def came_back(self, address: str, replication: str) -> None:
+        """Records what a master says that is back: the slave connects at once, also if it waits
+        after many vain tries."""
+        before = self.changes.value
+        self.learn(address, replication)
+        if self.changes.value == before:
+            self.renew()
+
     def renew(self) -> None:
         """Has the slave connect anew at once: the group has another epoch."""
         self.term += 1

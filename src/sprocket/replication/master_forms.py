@@ -95,10 +95,17 @@ class PlainForm:
     """The stream of RocketMQ 4.x, and of 5.x without a controller."""
 
     has_confirmed = False
-    is_alone = False
 
     def __init__(self, copies: Copies) -> None:
         self._copies = copies
+        #: Where the master's log ended when the copies were last counted.
+        self._end = 0
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether sends wait for slaves in general, and for none now."""
+        rules = self._copies.rules
+        return rules.follows_sync and rules.wanted > 1 and self._copies.wanted(self._end) <= 1
 
     def decoder(self) -> SlaveDecoder:
         """Reads reports."""
@@ -118,8 +125,10 @@ class PlainForm:
 
     def replicated(self, end: int) -> int:
         """The log offset up to which there are as many copies as wanted."""
-        wanted = self._copies.rules.wanted
-        return self._copies.replicated(wanted, end) if wanted > 1 else 0
+        self._end = end
+        if self._copies.rules.wanted <= 1:
+            return 0
+        return self._copies.replicated(self._copies.wanted(end), end)
 
     def readable(self, end: int) -> int:
         """The log offset up to which there are the least copies."""

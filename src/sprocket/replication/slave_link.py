@@ -9,6 +9,7 @@ from typing import Protocol, cast
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConnectionLost, RemoteProtocolError
+from sprocket.base.rare_log import RareLog
 from sprocket.base.watermark import Watermark
 from sprocket.remoting import address
 from sprocket.replication.epoch_frames import SlaveHello
@@ -56,6 +57,7 @@ class SlaveLink(asyncio.Protocol):
         on_greeting: Callable[[SlaveLink], None],
         on_report: Callable[[SlaveLink, int], None],
         on_close: Callable[[SlaveLink], None],
+        log: RareLog | None = None,
     ) -> None:
         """
         Args:
@@ -64,6 +66,7 @@ class SlaveLink(asyncio.Protocol):
             buffered_max: with more bytes than this not sent yet, `drained` waits.
             on_open, on_greeting, on_report, on_close: are called with what happens to it;
                 `on_greeting` may raise `RemoteProtocolError`, which ends it.
+            log: gets the warnings of all connections, which anybody can cause.
         """
         self.number = number
         self.address = ""
@@ -80,6 +83,7 @@ class SlaveLink(asyncio.Protocol):
         self._on_greeting = on_greeting
         self._on_report = on_report
         self._on_close = on_close
+        self._log = log or RareLog(logger)
         self._heard_at = 0.0
         self._check: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
@@ -105,7 +109,7 @@ class SlaveLink(asyncio.Protocol):
                 self._is_greeted = True
                 self._on_greeting(self)
         except RemoteProtocolError as error:
-            logger.warning("the slave at %s is disconnected: %s", self.address, error)
+            self._log.warning("the slave at %s is disconnected: %s", self.address, error)
             self.abort()
             return
         if not reports:
@@ -183,7 +187,7 @@ class SlaveLink(asyncio.Protocol):
         if left > 0:
             self._check = loop.call_later(left, self._listen_on)
         else:
-            logger.warning(
+            self._log.warning(
                 "the slave at %s is disconnected: no report for %g s", self.address, self._silence
             )
             self.abort()

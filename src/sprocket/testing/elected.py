@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
@@ -117,6 +118,10 @@ ELECTED: dict[str, ElectedScenario] = {
         members=5,
         copies=3,
         count=9,
+    ),
+    "elected-tail": ElectedScenario(
+        "A master is lost with messages that no other member has, and comes back.",
+        ("lose-tail", "lose-tail", "lose-tail", "kill-broker"),
     ),
     "elected-short": ElectedScenario(
         "A lease of one second.",
@@ -313,7 +318,31 @@ class _ElectedRun:
         return {
             "one-way": one_way, "kill-keys": kill_keys, "pause-keys": pause_keys,
             "cut-keys": cut_keys, "compact-keys": compact_keys,
+            "lose-tail": partial(self._lose_tail, entropy),
         }  # fmt: skip
+
+    async def _lose_tail(self, entropy: SeededEntropy) -> None:
+        """The master is lost with messages that no other member has; it comes back when another one
+        has given their offsets to others, perhaps."""
+        leading = list(self.checks.leading())
+        if not leading:
+            return
+        master = max(leading, key=lambda each: each[0])[1]
+        self.journal.note("weather", f"leaves {master.name} with what nobody else has")
+        for each in self.cluster.brokers:
+            if each is not master:
+                self.network.cut(master.name, each.name)
+        await asyncio.sleep(entropy.between(0.1, 1.0))
+        is_killed = master.is_running
+        if is_killed:
+            master.kill()
+        for each in self.cluster.brokers:
+            self.network.break_connections(each.name)  # what is on the way does not arrive
+        self.network.heal()
+        await asyncio.sleep(entropy.between(0.5, 6.0))
+        if is_killed:
+            await master.start()
+            self.checks.check()
 
     async def _watch(self) -> None:
         """Checks twice a second what must always hold."""

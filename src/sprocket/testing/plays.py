@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sprocket.testing import (
     elected,
+    escaped,
     popped,
     popping,
     promoted,
@@ -15,6 +16,7 @@ from sprocket.testing import (
     transacted,
 )
 from sprocket.testing.elected import ELECTED
+from sprocket.testing.escaped import ESCAPED
 from sprocket.testing.history import HistoryOutcome
 from sprocket.testing.popped import POPPED
 from sprocket.testing.popping import POPPING
@@ -36,6 +38,7 @@ PLAYS: dict[str, Play] = {
     **dict.fromkeys(POPPING, popping.play),
     **dict.fromkeys(PROMOTED, promoted.play),
     **dict.fromkeys(ELECTED, elected.play),
+    **dict.fromkeys(ESCAPED, escaped.play),
 }
 #: A sentence about each scenario.
 DOCS: dict[str, str] = {
@@ -47,6 +50,7 @@ DOCS: dict[str, str] = {
     **{name: copied.doc for name, copied in REPLICATED.items()},
     **{name: promotion.doc for name, promotion in PROMOTED.items()},
     **{name: group.doc for name, group in ELECTED.items()},
+    **{name: escaping.doc for name, escaping in ESCAPED.items()},
 }
 
 

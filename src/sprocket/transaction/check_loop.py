@@ -18,9 +18,9 @@ from sprocket.base.troubles import Troubles
 from sprocket.message import properties as names
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.transaction.check import CheckRules, CheckSchedule, Verdict, judge, wait_ms
-from sprocket.transaction.half import Half
+from sprocket.transaction.half import Half, StoredHalf
 from sprocket.transaction.ledger import Ledger
-from sprocket.transaction.settle import Settlement, StoredHalf
+from sprocket.transaction.settle import Settlement
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +55,7 @@ class CheckLoop:
     """The loop that checks undecided transactions.
 
     Attributes:
+        rules: when a half is due, by the settings of now.
         count: the number of checks sent to producers since the start.
     """
 
@@ -70,7 +71,7 @@ class CheckLoop:
         self._settlement = settlement
         self._ledger = ledger
         self._producers = producers
-        self._rules = rules
+        self.rules = rules
         self._clock = clock
         self._schedule = CheckSchedule()
         #: The time by which halves are too old; in the first hour after a start none is.
@@ -90,7 +91,7 @@ class CheckLoop:
         """One turn; returns the pause until the next, s."""
         # Op records that the store refused before are tried again first. The number of halves in a
         # turn is bounded, since each one reads the log on the event loop.
-        rules = self._rules()
+        rules = self.rules()
         if self._ledger.untold:
             self._settlement.write_op_records()
         self._note(rules)

@@ -94,6 +94,25 @@ class Half(NamedTuple):
         )
 
 
+class StoredHalf(NamedTuple):
+    """A half message that was read from the log."""
+
+    record: Record
+    properties: dict[str, str]
+
+    @property
+    def half(self) -> Half:
+        """Its data for the ledger."""
+        record = self.record
+        return Half.of(
+            self.properties,
+            offset=record.queue_offset,
+            log_offset=record.log_offset,
+            born_ms=record.born_ms,
+            stored_ms=record.stored_ms,
+        )
+
+
 def number_in(properties: Mapping[str, str], name: str) -> int:
     """The value of a property that is a whole number from 0 on; -1 if it is not."""
     text = properties.get(name, "")

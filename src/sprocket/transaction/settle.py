@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Collection, Iterator
+from typing import Protocol
 
 from sprocket.base.errors import ClosedError, CorruptRecord, StoreError, SystemFailure
 from sprocket.base.ports import Clock
@@ -23,7 +23,7 @@ from sprocket.message.topic import CHECKS_EXHAUSTED, HALF, HALF_SETTLED, SCHEDUL
 from sprocket.store.store import Store
 from sprocket.store.writing.appender import Appended
 from sprocket.transaction import half as halves
-from sprocket.transaction.half import QUEUE, SYSTEM_GROUP, Half
+from sprocket.transaction.half import QUEUE, SYSTEM_GROUP, Half, StoredHalf
 from sprocket.transaction.ledger import EndState, Ledger, LedgerStart
 
 logger = logging.getLogger(__name__)
@@ -64,25 +64,6 @@ class GroupOffsets(Protocol):
     def put(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
         """Sets the next offset."""
         ...
-
-
-class StoredHalf(NamedTuple):
-    """A half message that was read from the log."""
-
-    record: Record
-    properties: dict[str, str]
-
-    @property
-    def half(self) -> Half:
-        """Its data for the ledger."""
-        record = self.record
-        return Half.of(
-            self.properties,
-            offset=record.queue_offset,
-            log_offset=record.log_offset,
-            born_ms=record.born_ms,
-            stored_ms=record.stored_ms,
-        )
 
 
 class Settlement:
@@ -329,10 +310,17 @@ class Settlement:
         if half.root in self._refused:
             self.commit(found, is_answer=True)
             return True
-        if not self._is_committed(found):
+        if not self.is_committed(found):
             return False
         self._end(half.root, EndState.COMMITTED, count=0)
         return True
+
+    def end_elsewhere(self, log_offsets: Collection[int]) -> None:
+        """Ends halves that another broker has now, which asks how they ended."""
+        if log_offsets:
+            for half in self._ledger.since(0):
+                if half.log_offset in log_offsets:
+                    self._end(half.root, EndState.ROLLED_BACK, count=0)
 
     def lose(self, half: Half) -> None:
         """Drops a half whose record cannot be read."""
@@ -357,13 +345,14 @@ class Settlement:
         is_pending = self._ledger.newest(root) is not None
         if is_pending and root >= self._began_at and not is_doubtful:
             return None
-        if self._is_committed(found):
+        if self.is_committed(found):
             return EndState.COMMITTED
         if is_pending or outcome is not None:
             return outcome
         return EndState.PARKED if self._is_parked(found) else EndState.ROLLED_BACK
 
-    def _is_committed(self, found: StoredHalf) -> bool:
+    def is_committed(self, found: StoredHalf) -> bool:
+        """Whether the message of a half is stored in its own topic."""
         topics = [found.properties.get(names.REAL_TOPIC, "")]
         if names.DELAY in found.properties:
             topics.append(SCHEDULE)

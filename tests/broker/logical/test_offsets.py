@@ -14,6 +14,7 @@ from sprocket.protocol.requests.offset import (
     MinOffset,
     ResetOffset,
     SearchOffset,
+    UpdateOffset,
 )
 from tests.broker.logical.moving import Land, commits, play
 
@@ -127,6 +128,35 @@ def test_a_group_without_an_offset_starts_as_in_a_usual_queue() -> None:
         assert await land.committed(A) == 1
 
     play(test)
+
+
+def test_a_group_may_go_back_over_several_parts_and_lags_nowhere_behind() -> None:
+    async def test(land: Land) -> None:
+        await land.create(1, A)
+        for number, broker in enumerate((A, B, C)):
+            if number:
+                await land.move(broker)
+            await land.sent(broker, b"0", b"1")
+        assert await land.commit(C, 1) == 0
+        assert await land.commit(C, 10_001) == 0
+        assert await land.commit(C, 20_001) == 0
+        kept = [
+            land.cluster.brokers[number].server._parts.tables.offsets.committed("g", "T", 0)
+            for number in range(3)
+        ]
+        assert kept == [2, 2, 1]
+        assert await land.commit(C, 1) == 0
+        assert await land.committed(C) == 1
+        await land.move(A)
+        assert await land.committed(A) == 1
+        assert await land.commit(A, 10_000) == 0
+        assert await land.committed(A) == 10_000
+        assert await land.commit(A, 30_000) == 0
+        assert await land.committed(A) == 30_000
+        taken = UpdateOffset(consumer_group="g", topic="T", queue_id=0, commit_offset=-1)
+        assert (await land.call(A, taken)).code == 29
+
+    play(test, brokers=3)
 
 
 def test_a_lease_is_given_by_the_leader_only() -> None:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from sprocket.message.batch import BatchedMessage, encode
-from sprocket.protocol.requests.send import SendBatch
+from sprocket.protocol.requests.send import SendBatch, SendMessageV2
 from tests.broker.logical.moving import Land, play
 
 A, B = "broker-0", "broker-1"
 ILLEGAL, NOT_LEADER = 13, 501
+
+
+class PhysicalSend(SendMessageV2, kw_only=True):
+    """A send that claims to be for a queue of the broker itself."""
+
+    def to_fields(self) -> dict[str, str]:
+        return super().to_fields() | {"lo": "false"}
 
 
 def test_queues_have_the_numbers_of_the_topic() -> None:
@@ -62,6 +69,16 @@ def test_what_would_wait_elsewhere_is_refused() -> None:
                 assert properties == {"PRIORITY": "1"}  # there is only one queue
         assert (await land.send(A, b"x", DELAY="0")).code == 0
         assert [body for _, body in await land.read(A)] == [b"x", b"x"]
+
+    play(test)
+
+
+def test_nothing_is_added_to_a_part_that_is_over() -> None:
+    async def test(land: Land) -> None:
+        await land.create(1, A)
+        await land.move(B)
+        header = PhysicalSend(producer_group="p", topic="T", queue_id=0, born_timestamp=1)
+        assert (await land.call(A, header, b"x")).code == NOT_LEADER
 
     play(test)
 

@@ -336,3 +336,21 @@ def test_where_a_master_replicates_is_believed_from_itself_while_there_is_none()
         await cluster.stop()
 
     simulate(main)
+
+
+def test_a_slave_copies_as_soon_as_its_master_is_back_however_long_that_was_away() -> None:
+    # A slave that fails to connect again and again waits for up to 15 s before the next try.
+    async def main(network: Network) -> None:
+        cluster = cluster_of(network)
+        await cluster.start()
+        await asyncio.sleep(2.0)
+        master = cluster.brokers[0]
+        for seconds in (40.0, 47.0, 55.0):
+            master.kill()
+            await asyncio.sleep(seconds)
+            await master.start()
+            await asyncio.sleep(0.5)
+            assert len(master.server._inside.parts.replication.sender.links) == 2
+        await cluster.stop()
+
+    simulate(main)

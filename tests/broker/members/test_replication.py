@@ -57,6 +57,10 @@ async def sent(asker: Asker, *, wait: bool = True) -> Command:
         ({"role": "SYNC_MASTER", "copies": 1}, CopyRules(1, 1)),
         ({"role": "SYNC_MASTER", "copies": 3}, CopyRules(3, 3)),
         ({"role": "SYNC_MASTER", "copies": 3, "copies_min": 2}, CopyRules(3, 2)),
+        (
+            {"role": "SYNC_MASTER", "copies_min": 1, "copies_follow_sync": True},
+            CopyRules(2, 1, follows_sync=True),
+        ),
     ],
 )
 def test_a_synchronous_master_wants_one_slave_unless_a_number_is_set(
@@ -156,6 +160,42 @@ def test_what_is_accepted_without_a_copy_is_read_without_one() -> None:
     play(test, role="SYNC_MASTER", copies_min=1)
 
 
+def test_a_send_waits_for_no_more_copies_than_there_can_be_if_that_is_set() -> None:
+    async def test(running: BrokerGroup) -> None:
+        asker, slave = running.askers[0], running.slaves[0]
+        assert (await sent(asker)).code == SUCCESS
+        slave.pause()
+        sending = asyncio.ensure_future(sent(asker))
+        await asyncio.sleep(1)
+        assert not sending.done(), "a slave that is connected is waited for"
+        slave.kill()
+        assert (await sending).code == SUCCESS, "and one that is gone is not"
+        for _ in range(3):
+            assert (await sent(asker)).code == SUCCESS
+        assert len(await asker.bodies("T")) == 5
+        await slave.start()
+        await asyncio.sleep(5)
+        slave.pause()
+        assert (await sent(asker)).code == FLUSH_SLAVE_TIMEOUT, "it is back, so it is waited for"
+
+    play(test, role="SYNC_MASTER", copies_min=1, copies_follow_sync=True)
+
+
+def test_what_is_wanted_does_not_sink_below_the_least() -> None:
+    async def test(running: BrokerGroup) -> None:
+        asker, (one, other) = running.askers[0], running.slaves
+        await one.stop()
+        await asyncio.sleep(1)
+        assert (await sent(asker)).code == SUCCESS
+        await other.stop()
+        await asyncio.sleep(1)
+        reply = await sent(asker)
+        assert reply.code == SYSTEM_ERROR
+        assert "in-sync replicas not enough" in (reply.remark or "")
+
+    play(test, slaves=2, role="SYNC_MASTER", copies=3, copies_min=2, copies_follow_sync=True)
+
+
 def test_an_asynchronous_master_waits_for_nobody() -> None:
     async def test(running: BrokerGroup) -> None:
         await running.slaves[0].stop()
@@ -210,6 +250,71 @@ def test_a_slave_sends_who_has_caught_up_to_its_master() -> None:
         assert asyncio.get_running_loop().time() - began < 1
 
     play(test, slave_reads=True)
+
+
+async def with_a_log(network: Network, **settings: object) -> tuple[Cluster, int]:
+    """A cluster whose slave was not started yet, and where its master's log ends."""
+    config = BrokerConfig(**settings)  # type: ignore[arg-type]
+    cluster = Cluster(network, 1, slaves=1, broker=config)
+    for machine in (*cluster.nameservers, *cluster.brokers):
+        await machine.start()
+    asker = Asker(cluster.brokers[0].server)
+    async with asker.pool:
+        await asker.create("T")
+        for number in range(120):
+            await asker.send("T", b"%03d" % number + bytes(1000))
+    return cluster, cluster.brokers[0].server._store.log_end
+
+
+def test_a_slave_far_behind_gets_no_more_than_the_limit_and_goes_on_all_the_time() -> None:
+    # The default batch is 43 times what the limit gives in a second, and a connection on which
+    # nothing comes for 20 s is closed.
+    async def main(network: Network) -> None:
+        rate = 3_000
+        cluster, log_end = await with_a_log(
+            network, replication_start="first", replication_limit=True,
+            replication_bytes_per_second=rate,
+        )  # fmt: skip
+        slave, before, ends = cluster.slaves[0], 0, list[int]()
+        await slave.start()
+        await asyncio.sleep(2)
+        links = set(cluster.brokers[0].server._inside.parts.replication.sender.links)
+        for _ in range(30):
+            before = slave.server._store.replica.end
+            await asyncio.sleep(1)
+            ends.append(slave.server._store.replica.end - before)
+        assert 2 * rate // 3 <= sum(ends) / len(ends) <= 1.05 * rate
+        assert max(ends) <= 2 * rate
+        sender = cluster.brokers[0].server._inside.parts.replication.sender
+        assert set(sender.links) == links, "on one connection"
+        await asyncio.sleep(log_end / rate)
+        assert slave.server._store.log_end == log_end
+        await cluster.stop()
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("start", ["first", "last", "70000"])
+def test_a_new_slave_begins_where_that_is_set(start: str) -> None:
+    async def main(network: Network) -> None:
+        cluster, log_end = await with_a_log(network, replication_start=start)
+        slave, file_bytes = cluster.slaves[0], SMALL_STORE.log_file_bytes
+        await slave.start()
+        await asyncio.sleep(5)
+        store = slave.server._store
+        wanted = {"first": 0, "last": log_end}.get(start, 70_000)
+        assert store.log_start == wanted - wanted % file_bytes
+        assert store.log_end == log_end
+        asker = Asker(cluster.brokers[0].server)
+        async with asker.pool:
+            (*_, last) = await asker.bodies("T")
+        newest = store.read("T", 0, 119, count_max=1, bytes_max=1)
+        assert [bytes(each.body) for each in newest.records()] == [last]
+        first = store.min_offset("T", 0)
+        assert (first == 0) == (start == "first")
+        await cluster.stop()
+
+    simulate(main)
 
 
 def test_a_log_that_has_grown_apart_is_not_copied(caplog: pytest.LogCaptureFixture) -> None:

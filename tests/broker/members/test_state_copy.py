@@ -81,6 +81,31 @@ def test_topics_groups_and_offsets_come_to_a_slave_within_a_second() -> None:
     play(test)
 
 
+def test_late_replies_are_used_and_offsets_are_no_older_than_what_a_reply_takes() -> None:
+    # The loop of a loaded master answers late, and each question anew would only add to that.
+    async def test(running: BrokerGroup) -> None:
+        await running.askers[0].create("T")
+        await asyncio.sleep(SOON)
+        late = 3.0
+        network = running.network
+        right = network.fate
+        host = running.master.name
+        network.fate = lambda each: (late,) if each == host else right(each)  # type: ignore[method-assign]
+        counts = running.master.server._inside.dispatch.counts
+        before = counts[OwnRequestCode.STATE_CHANGES]
+        server = running.slaves[0].server
+        for number in range(1, 16):
+            running.master.server._parts.tables.offsets.put("g", "T", queue_number=0, offset=number)
+            await asyncio.sleep(1.0)
+            asked = server._parts.tables.offsets.committed("g", "T", 0) or 0
+            assert asked >= number - 2 * late - SOON, f"{number - asked} s old"
+        questions = counts[OwnRequestCode.STATE_CHANGES] - before
+        assert questions <= 2 * 15 / late + 2, "questions do not pile up"
+        network.fate = right  # type: ignore[method-assign]
+
+    play(test)
+
+
 def test_a_slave_of_rocketmq_learns_of_a_new_topic_with_its_first_message() -> None:
     async def test(running: BrokerGroup) -> None:
         master, slave = running.askers

@@ -339,6 +339,21 @@ def test_while_nobody_is_there_to_ask_nothing_counts() -> None:
     play(test)
 
 
+def test_a_producer_is_asked_while_its_connection_holds_a_pull() -> None:
+    async def test(asker: Asker) -> None:
+        await asker.create("T", 2)
+        answering(asker, COMMIT)
+        await asker.beat(producer="p")
+        await send_half(asker, b"paid", UNIQ_KEY="u1")
+        held = asyncio.ensure_future(asker.pull("T", queue=1, hold_ms=60_000))
+        await keep_beating(asker, 40)
+        assert not held.done()
+        assert [seen.body for seen in await messages(asker, "T")] == [b"paid"]
+        held.cancel()
+
+    play(test)
+
+
 def test_members_of_a_group_are_asked_in_turn_and_the_dead_are_left_out() -> None:
     async def test(asker: Asker) -> None:
         await asker.beat(producer="p")

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprocket.broker.tables.pop_orders import Marks, OrderTable
+from sprocket.broker.tables.pop_orders import Marks, OrderedPop, OrderTable
 
 _POP_MS = 1700000000000
 
@@ -155,3 +155,24 @@ def test_nothing_that_is_acknowledged_is_given_out_again(
             offset = found
             done.add(each)
     assert all(each in done for each in range(offset))
+
+
+@given(
+    st.integers(0, 100),
+    st.lists(st.integers(1, 80), unique=True, max_size=20).map(sorted),
+    st.integers(0, (1 << 21) - 1),
+    st.lists(st.integers(0, 200), max_size=5),
+)
+def test_places_and_the_next_offset_are_those_of_the_list(
+    first: int, distances: list[int], bits: int, later: list[int]
+) -> None:
+    row = OrderedPop(distances=[first, *distances], done_bits=bits, done_later=later or None)
+    offsets = row.offsets()
+    for offset in range(210):
+        found = row.place_of(offset)
+        assert found == (offsets.index(offset) if offset in offsets else None)
+    still_open = [each for place, each in enumerate(offsets) if not row.is_done(place)]
+    following = offsets[-1] + 1
+    while following in later:
+        following += 1
+    assert row.next_offset() == (still_open[0] if still_open else following)

@@ -42,6 +42,15 @@ def test_what_is_refused_changes_nothing() -> None:
         mappings.put(
             MappingDetail(bname="a", topic="T", total_queues=QUEUES_MAX + 1), is_forced=True
         )
+    named = MappingDetail(bname="a", scope="x" * 256, topic="T", total_queues=1)
+    far = MappingItem(bname="x" * 256)
+    held = MappingDetail(bname="a", hosted_queues={0: [far]}, topic="T", total_queues=1)
+    many = MappingDetail(
+        bname="a", hosted_queues={0: [MappingItem(bname="a")] * 70_000}, topic="T", total_queues=1
+    )
+    for wrong in (named, held, many):
+        with pytest.raises(InvalidParameter):
+            mappings.put(wrong, is_forced=True)
     with pytest.raises(SystemFailure):
         mappings.put(MappingDetail(bname="b", topic="T"), is_forced=False)
     assert not mappings.by_topic

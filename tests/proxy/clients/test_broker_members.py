@@ -187,6 +187,20 @@ def test_many_clients_are_told_in_many_lists_and_are_gone_with_the_connection() 
     simulate(main)
 
 
+def test_a_broker_that_is_silent_keeps_no_other_from_learning_of_clients() -> None:
+    async def test(world: World, client: Client) -> None:
+        await world.make_topic()
+        await client.receive(hold=5)
+        world.cluster.brokers[1].pause()
+        for number in range(3):
+            await Client(world.proxy, f"new@{number}").connect(consumer_settings())
+            await asyncio.sleep(0.7)
+            assert await consumers(world) == [f"new@{at}" for at in range(number + 1)]
+        world.cluster.brokers[1].wake()
+
+    play(test, brokers=2)
+
+
 def test_a_question_reaches_the_client_that_was_named() -> None:
     async def test(world: World, client: Client) -> None:
         other = await some_clients(world, client)

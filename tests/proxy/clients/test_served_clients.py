@@ -34,7 +34,7 @@ class Known:
         )
 
     def add(self, name: str, settings: pb.Settings, *, has_stream: bool = True) -> ServedClient:
-        client = self.clients.known({CLIENT_ID: name}, "10.0.0.1:1")
+        client = self.clients.known({CLIENT_ID: name}, "10.0.0.1:1", "")
         self.clients.accept(client, settings, 1)
         client.attach(Sink() if has_stream else None)
         return client

@@ -9,7 +9,8 @@ import pytest
 
 from sprocket.base.deadline import Deadline
 from sprocket.proxy.http2 import frames as wire
-from sprocket.proxy.http2.call_form import Unary
+from sprocket.proxy.http2.call_form import Method, Streaming, Unary
+from sprocket.proxy.http2.calls import GrpcCall
 from sprocket.proxy.http2.limits import GrpcLimits
 from sprocket.proxy.http2.server import GrpcServer
 from sprocket.testing.loop import simulate
@@ -175,6 +176,47 @@ def test_a_client_with_thousands_of_calls_at_once_leaves_turns_to_others() -> No
 
     simulate(main)
     assert order.index("one") < 350
+
+
+@pytest.mark.parametrize("is_stream", [False, True], ids=["unary", "stream"])
+def test_calls_that_become_tasks_leave_turns_to_others_too(is_stream: bool) -> None:
+    order: list[str] = []
+
+    async def main(network: Network) -> None:
+        loop = asyncio.get_running_loop()
+
+        async def slow(call: GrpcCall, request: bytes) -> bytes:
+            order.append(request.decode())
+            loop.advance(0.02)  # type: ignore[attr-defined]  # it takes 20 ms before it waits
+            await asyncio.sleep(0)
+            return request
+
+        async def slow_stream(call: GrpcCall) -> None:
+            call.send(await slow(call, await call.receive() or b""))
+
+        methods: dict[str, Method] = {
+            "/echo.Echo/Slow": Streaming(slow_stream) if is_stream else Unary(slow),
+            "/echo.Echo/Unary": Unary(lambda call, request: order.append("one") or request),
+        }
+        async with GrpcServer(methods) as server:
+            many, one = await connect(server), await connect(server)
+            numbers = []
+            for _ in range(200):
+                number = many.h2.get_next_available_stream_id()
+                many.h2.send_headers(number, request_headers("/echo.Echo/Slow"))
+                many.h2.send_data(number, message(b"many"), end_stream=True)
+                numbers.append(number)
+            many.flush()
+            await until(lambda: bool(order))
+            assert (await one.call(data=message(b"one"))).messages == [b"one"]
+            many.h2.reset_stream(numbers[-1])
+            many.flush()
+            for number in numbers[:-1]:
+                assert (await many.over(number)).status == 0
+
+    simulate(main)
+    assert order.index("one") < 20
+    assert order.count("many") >= 199
 
 
 def test_a_client_that_reads_nothing_is_not_read() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import logging
+from collections.abc import Awaitable
 
 import pytest
 
 from sprocket.proxy.http2 import frames as wire
+from sprocket.proxy.http2.call_form import Unary
 from sprocket.proxy.http2.limits import GrpcLimits
 from sprocket.proxy.http2.status import GrpcStatus
 from sprocket.testing.loop import simulate
@@ -146,6 +149,33 @@ def test_a_call_that_is_cancelled_before_it_begins_leaves_no_trace(
     with caplog.at_level(logging.WARNING):
         simulate(main)
     assert not caplog.records
+    assert not recwarn.list
+
+
+def test_a_unary_call_that_is_cancelled_at_once_has_begun_with_all_that_is_inside_of_it(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    async def main(_: Network) -> None:
+        methods = Methods()
+
+        async def within(outcome: Awaitable[bytes]) -> bytes:
+            return await outcome
+
+        wait = methods.table()["/echo.Echo/Wait"]
+        assert isinstance(wait, Unary)
+        nested = Unary(lambda call, request: within(within(wait.answer(call, request))))  # type: ignore[arg-type]
+        methods.table = lambda: {"/echo.Echo/Nested": nested}  # type: ignore[method-assign]
+        async with serving(methods) as server:
+            client = await connect(server)
+            number = client.h2.get_next_available_stream_id()
+            client.h2.send_headers(number, request_headers("/echo.Echo/Nested"))
+            client.h2.send_data(number, b"\0\0\0\0\1x", end_stream=True)
+            client.h2.reset_stream(number, wire.CANCEL)
+            client.flush()
+            await until(lambda: methods.cancelled == ["/echo.Echo/Nested"])
+
+    simulate(main)
+    gc.collect()
     assert not recwarn.list
 
 

@@ -339,3 +339,19 @@ def test_many_wrong_entries_are_counted_and_not_all_told() -> None:
     found, _ = look(disk)
     assert len(found) == 21
     assert found[-1].text == "40 more entries of this queue are wrong"
+
+
+@pytest.mark.parametrize("is_made_again", [False, True])
+def test_the_folders_of_a_deleted_topic_are_no_fault(is_made_again: bool) -> None:
+    async def check() -> None:
+        disk = MemoryDisk()
+        store = await filled(disk)
+        store.delete_topic("other")
+        if is_made_again:
+            store.append(a_draft(b"new", topic="other"))
+        await store.close()
+        assert disk.names(f"{ROOT}/consumequeue/other")
+        found, _ = look(disk)
+        assert not [each for each in found if each.is_fault]
+
+    run(check())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from itertools import islice
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.ports import Clock
@@ -137,17 +138,17 @@ class LitePopRequests:
     def _lost(self, header: PopLite) -> None:
         """Wakes another pop: the one that was woken is gone."""
         client = self._client(header)
-        for name in [] if client is None else list(self._ready.of(client)):
+        for name in [] if client is None else list(islice(self._ready.of(client), _READ_AT_ONCE)):
             self._held.wake(self._ready.mark(header.consumer_group, name))
 
     async def _take(self, client: LiteClient, header: PopLite) -> PoppedLites:
         if not self._journal.has_orders:
             await self._journal.begin_orders()
         again = self._given_before(client, header)
-        for name in [*again, *self._ready.of(client)][: header.max_msg_num]:
+        for name in [*again, *islice(self._ready.of(client), header.max_msg_num)]:
             await self._taking.load(client.group, name, header.max_msg_num)
         found = PoppedLites(0)
-        while names := [*again, *self._ready.of(client)][:_READ_AT_ONCE]:
+        while names := [*again, *islice(self._ready.of(client), _READ_AT_ONCE)]:
             again = ()
             voids = (
                 self._offsets.popped.void_ms(client.group, name.queue, QUEUE) for name in names

@@ -36,11 +36,14 @@ class MappedQueues:
         inner: Endpoint,
         kind: type[K],
         answer: Callable[[K, Command, Peer], EventualResponse],
+        *,
+        has_physical: bool = True,
     ) -> Endpoint:
         """An endpoint: `answer` for requests of logical queues, `inner` for all others.
 
         Args:
             kind: the declaration of the request, with `topic`.
+            has_physical: whether a request may be for one of the broker's own queues.
         """
         by_topic = self._mappings.by_topic
 
@@ -48,7 +51,9 @@ class MappedQueues:
             if not by_topic:
                 return inner(command, peer)
             header = command.read(kind)
-            if header.topic not in by_topic or command.fields.get("lo") == _PHYSICAL:
+            if header.topic not in by_topic:
+                return inner(command, peer)
+            if has_physical and command.fields.get("lo") == _PHYSICAL:
                 return inner(command, peer)
             return answer(header, command, peer)
 

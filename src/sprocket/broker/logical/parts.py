@@ -53,11 +53,10 @@ class PartRequests:
         Raises:
             SprocketError: this broker refuses it, or the other one cannot be reached.
         """
+        asked = replace(header, queue_id=item.queue_id, bname=item.bname, lo=False)
         if self.is_here(item):
-            asked = replace(header, queue_id=item.queue_id)
             outcome = self.local(asked, command, peer)
             return outcome if isinstance(outcome, Reply) else await outcome
-        asked = replace(header, queue_id=item.queue_id, bname=item.bname, lo=False)
         answered = await self._others.ask(item.bname, header.topic, asked)
         if answered.code and is_refusal(error := answered.error()):
             self._others.refused(item.bname, error)

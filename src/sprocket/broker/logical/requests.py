@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.logical.group_offsets import LogicalGroupOffsets
 from sprocket.broker.logical.mapped import MappedQueues
 from sprocket.broker.logical.offsets import LogicalOffsets
 from sprocket.broker.logical.other_brokers import OtherBrokers
@@ -39,9 +40,10 @@ def around(
     """
     queues = MappedQueues(tables.mappings)
     parts = PartRequests(settings.config.name, inner, OtherBrokers(pool, settings))
+    groups = LogicalGroupOffsets(queues, parts, tables.offsets)
     sends = LogicalSends(queues, reader, ingress, acknowledgement, rules=rules, clock=clock)
     return {
         **sends.around(inner),
         **LogicalPulls(queues, parts, tables.mappings, tables.offsets).around(inner),
-        **LogicalOffsets(queues, parts, tables.offsets).around(inner),
+        **LogicalOffsets(queues, parts, groups).around(inner),
     }

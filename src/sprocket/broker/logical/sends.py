@@ -1,5 +1,7 @@
 """Sends to logical queues: stored in a queue of this broker, answered with logical offsets.
 
+No send is for a broker's own queue: a part to which nothing is added any more would get messages.
+
 What waits elsewhere before it is in its topic, a delayed message or one of a transaction, is
 refused: its queue may have moved to another broker by then, and readers would have passed it.
 RocketMQ takes such messages and loses them after a move.
@@ -57,7 +59,10 @@ class LogicalSends:
     def around(self, inner: Endpoints) -> Endpoints:
         """The endpoints of sends, for static topics and for all others."""
         routed = self._queues.routed
-        return {code: routed(inner[code], kind, self._send) for code, kind in _KINDS.items()}
+        return {
+            code: routed(inner[code], kind, self._send, has_physical=False)
+            for code, kind in _KINDS.items()
+        }
 
     def _send(self, header: SendHeader, command: Command, peer: Peer) -> EventualResponse:
         topic, number = header.topic, self._number(header)

@@ -126,15 +126,18 @@ class ActingMaster:
                 self._live(members)
             await self._notices.reach(notices + 1, Deadline.after(_HEARTBEAT_SECONDS))
 
+    async def others(self) -> list[str]:
+        """The addresses of the other living slaves, by their numbers."""
+        members = await self._members() or {}
+        own = (MASTER, self._settings.config.id)
+        return [address for number, address in sorted(members.items()) if number not in own]
+
     async def take_over(self, offsets: ConsumerOffsets) -> None:
         """Takes over the offsets that slaves have, where they are ahead of this master's.
 
         A slave that does not answer is left out.
         """
-        members = await self._members() or {}
-        for number, address in sorted(members.items()):
-            if number == MASTER:
-                continue
+        for address in await self.others():
             try:
                 await self._tell_address(address)
                 deadline = Deadline.after(_ASK_SECONDS)
@@ -243,7 +246,7 @@ class ActingMaster:
                 _host(each) for each in (peer.address, told.master_address, told.master_ha_address)
             }
             if len(hosts) == 1:
-                self._master.learn(told.master_address, told.master_ha_address)
+                self._master.came_back(told.master_address, told.master_ha_address)
         return Reply()
 
 

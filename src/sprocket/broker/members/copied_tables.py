@@ -213,8 +213,8 @@ class CopiedTables:
 
     async def saved(self) -> None:
         """Returns when changed topics, groups and users are saved, or the save has failed."""
-        await self._files.accounts.saved()
         await self._files.mappings.saved()
+        await self._files.accounts.saved()
         await self._files.topics.saved()
         await self._files.groups.saved()
 

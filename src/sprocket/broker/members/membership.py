@@ -18,6 +18,7 @@ from typing import TypeVar
 from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import RemoteProtocolError, SystemFailure
 from sprocket.base.ports import Clock
+from sprocket.base.rare_log import RareLog
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.members.callbacks import peer_of
 from sprocket.broker.members.harmony import Harmony
@@ -102,6 +103,7 @@ class MembershipRequests:
         self._settings = settings
         self._clock = clock
         self._notices = MemberNotices(clients)
+        self._warnings = RareLog(logger)
         self.send_notices = self._notices.run
         #: Heartbeats that are handled in several turns, by connection.
         self._beats: dict[Peer, list[_Heartbeat]] = {}
@@ -219,7 +221,7 @@ class MembershipRequests:
             subscriptions=None if is_left_out else data.subscriptions,
             fingerprint=body.heartbeat_fingerprint or 0,
         )
-        _log_changes(name, client, seen)
+        _log_changes(name, client, seen, self._warnings)
         online = self._clients.group(name)
         if seen.has_changed and online is not None:
             self._notify(online)
@@ -303,7 +305,9 @@ class MembershipRequests:
             await asyncio.sleep(0)
 
     def _drop(self, client: ClientInfo) -> None:
-        logger.warning("%s (%s) sends no heartbeat: removed", client.client_id, client.address)
+        self._warnings.warning(
+            "%s (%s) sends no heartbeat: removed", client.client_id, client.address
+        )
         peer = peer_of(client)
         self._closed(peer)
         peer.close()
@@ -320,24 +324,24 @@ def _slices(groups: Sequence[G]) -> Iterator[Sequence[G]]:
         yield groups[begin : begin + _GROUPS_AT_ONCE]
 
 
-def _log_changes(group: str, client: ClientInfo, seen: HeartbeatChange) -> None:
+def _log_changes(group: str, client: ClientInfo, seen: HeartbeatChange, log: RareLog) -> None:
     """Logs the changes that explain why messages reach unexpected consumers."""
     if seen.is_new:
         logger.info("%s (%s) joined consumer group %s", client.client_id, client.address, group)
     if seen.clashing is not None:
-        logger.warning(
+        log.warning(
             "two clients of consumer group %s call themselves %s: %s and %s; they will consume "
             "the same queues",
             group, client.client_id, seen.clashing.address, client.address,
         )  # fmt: skip
     for sent, kept in seen.outdated:
-        logger.warning(
+        log.warning(
             "%s of consumer group %s subscribes %s as %r; the group has the newer subscription %r, "
             "which applies to all its members",
             client.client_id, group, sent.topic, sent.sub_string, kept.sub_string,
         )  # fmt: skip
     for old, new in seen.replaced:
-        logger.warning(
+        log.warning(
             "consumer group %s subscribes %s now as %r and no longer as %r, by a heartbeat of %s",
             group, new.topic, new.sub_string, old.sub_string, client.client_id,
         )  # fmt: skip

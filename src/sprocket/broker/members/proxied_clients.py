@@ -77,9 +77,9 @@ class ProxiedPeer(InnerPeer):
         return super().is_closed or self._proxy.is_closed
 
     @property
-    def is_busy(self) -> bool:
-        """Whether a request to the proxy waits."""
-        return self._proxy.is_busy
+    def is_full(self) -> bool:
+        """Whether the proxy reads too little of what it is sent."""
+        return self._proxy.is_full
 
 
 class ProxiedClientRequests:

@@ -53,7 +53,12 @@ _GATHER_SECONDS = 0.005
 
 def copy_rules(config: BrokerConfig) -> CopyRules:
     """How many copies a message needs by these settings, the master's included."""
-    return CopyRules(config.copies_wanted, config.copies_least, config.copies_gap_bytes)
+    return CopyRules(
+        config.copies_wanted,
+        config.copies_least,
+        config.copies_gap_bytes,
+        follows_sync=config.copies_follow_sync,
+    )
 
 
 def stream_rules(config: BrokerConfig) -> StreamRules:
@@ -272,7 +277,7 @@ class Replication:
         """
         if await self._replicated.reach(end, deadline):
             return ResponseCode.SUCCESS
-        if self.copies.in_sync(end) < self.copies.rules.wanted:
+        if self.copies.in_sync(end) < self.copies.wanted(end):
             return ResponseCode.SLAVE_NOT_AVAILABLE
         return ResponseCode.FLUSH_SLAVE_TIMEOUT
 

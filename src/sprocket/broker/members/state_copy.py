@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Coroutine
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import CallTimeout, ReplyError, SprocketError
+from sprocket.base.errors import CallTimeout, ReplyError, SprocketError, TransportError
 from sprocket.base.troubles import Troubles
 from sprocket.base.watermark import Watermark
 from sprocket.broker.members.copied_tables import CopiedTables
@@ -35,13 +35,14 @@ from sprocket.protocol.bodies import (
     TopicTable,
 )
 from sprocket.protocol.codes import ResponseCode
-from sprocket.protocol.command import Header
+from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.admin import BrokerState
 from sprocket.protocol.requests.group import AllGroupConfigs, AllRequestModes
 from sprocket.protocol.requests.offset import AllOffsets
 from sprocket.protocol.requests.replica import AllDelayOffsets, StateChanges, TimerCheckPoint
 from sprocket.protocol.requests.topic import AllTopicConfigs
 from sprocket.remoting.pool import Pool
+from sprocket.remoting.transport import Peer
 from sprocket.replication.master_address import MasterAddress
 from sprocket.store.store import Store
 
@@ -51,8 +52,12 @@ logger = logging.getLogger(__name__)
 WAIT_MS = 300
 #: How long the master may take for an answer besides, s.
 _ASK_SECONDS = 5.0
-#: The same for what has changed, which is little; then the connection is made anew.
-_CHANGES_SECONDS = 2.0
+#: The same for what has changed, which is little. A late reply is still used: a machine that has
+#: much to do may be late by seconds, at either end.
+_CHANGES_SECONDS = 10.0
+#: After so long without a reply the same is asked over another connection as well, s: what carried
+#: the first one may have forgotten it, so that nobody is told of its end.
+_PATIENCE_SECONDS = 0.7
 #: How long a reply waits for a log that stands still before the master is asked again, s.
 _LOG_SECONDS = 2.0
 #: Pause after a failure, s.
@@ -174,11 +179,42 @@ class StateCopy:
             listing_at=self._listing_at,
             wait_ms=0 if self._is_more else WAIT_MS,
         )
-        deadline = Deadline.after(_CHANGES_SECONDS + WAIT_MS / 1000)
-        reply = await self._pool.ask(address, asked, deadline=deadline)
-        state = ChangedState.decode(reply.body)
+        state = ChangedState.decode((await self._reply(address, asked)).body)
         if await self._has_log(state.log_end, address):
             await self._apply(state)
+
+    # At most two questions wait at a time, so that a master which is late gets no more to do.
+    async def _reply(self, address: str, asked: StateChanges) -> Command:
+        """The reply that comes first, of two connections if the first one is silent.
+
+        Raises:
+            SprocketError: there is none.
+        """
+        questions = [self._question(address, asked)]
+        given_up: Peer | None = None
+        try:
+            patience = _PATIENCE_SECONDS + WAIT_MS / 1000
+            done, _ = await asyncio.wait(questions, timeout=patience)
+            if not done:
+                given_up = self._pool.give_up(address)
+                questions.append(self._question(address, asked))
+            for each in asyncio.as_completed(questions):
+                try:
+                    return await each
+                except TransportError as error:
+                    if all(question.done() for question in questions):
+                        raise error
+            raise CallTimeout(f"{address} does not answer")
+        finally:
+            for question in questions:
+                question.cancel()
+            await asyncio.gather(*questions, return_exceptions=True)
+            if given_up is not None:
+                given_up.abort()
+
+    def _question(self, address: str, asked: StateChanges) -> asyncio.Future[Command]:
+        deadline = Deadline.after(_CHANGES_SECONDS)
+        return asyncio.ensure_future(self._pool.ask(address, asked, deadline=deadline))
 
     async def _has_log(self, end: int, address: str) -> bool:
         """Waits until the log reaches an offset. A log that stands still may never do so: its

@@ -23,6 +23,7 @@ from sprocket.broker.tables.topics import Topics
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.offset import (
+    NO_OFFSET,
     UPPER,
     EarliestTime,
     MaxOffset,
@@ -120,7 +121,8 @@ class OffsetRequests:
             raise TopicNotFound(f"Topic {topic} not exist!")
         if header.commit_offset is None:
             raise InvalidParameter(f"Offset is null, topic is {topic}")
-        if header.commit_offset < 0 or header.queue_id < 0:
+        is_taken_back = header.commit_offset == NO_OFFSET and header.lo is False
+        if (header.commit_offset < 0 and not is_taken_back) or header.queue_id < 0:
             raise InvalidParameter(
                 f"offset {header.commit_offset} of queue {header.queue_id} cannot be"
             )

@@ -77,7 +77,7 @@ class SendBacks:
             raise SystemFailure(f"look message by offset failed, {header.offset}") from None
         record = parse(raw)
         if record.topic != retry_topic(header.group):
-            self._rights.require(command, peer, record.topic, SUB)
+            self._rights.require(command, peer, record.topic, SUB, named=header.origin_topic)
         if record.sys_flag & INNER_BATCH:
             raise IllegalMessage("a batch cannot be sent back: send the message of it as a new one")
         properties = decode_bytes(record.properties)

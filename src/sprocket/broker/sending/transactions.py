@@ -22,6 +22,7 @@ from sprocket.base.errors import (
     SystemFailure,
     UsageError,
 )
+from sprocket.base.rare_log import RareLog
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.members.callbacks import peer_of
 from sprocket.broker.sending.acknowledgement import Acknowledgement
@@ -51,9 +52,9 @@ from sprocket.store.store import Store
 from sprocket.store.writing.appender import Appended
 from sprocket.transaction.check import CheckRules, choose
 from sprocket.transaction.check_loop import CheckLoop
-from sprocket.transaction.half import Half
+from sprocket.transaction.half import Half, StoredHalf
 from sprocket.transaction.ledger import EndState, Ledger
-from sprocket.transaction.settle import Settlement, StoredHalf
+from sprocket.transaction.settle import Settlement
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +118,7 @@ class LiveProducers:
 
 def _is_there(client: ClientInfo) -> bool:
     peer = peer_of(client)
-    return not peer.is_closed and not peer.is_busy
+    return not peer.is_closed and not peer.is_full  # it may well hold a pull or a pop
 
 
 class ParkingIngress:
@@ -182,6 +183,7 @@ class TransactionRequests:
         self._rights = rights
         self._acknowledgement = acknowledgement
         self._settlement = settlement
+        self._warnings = RareLog(logger)
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
@@ -205,10 +207,11 @@ class TransactionRequests:
             raise SystemFailure("commitOrRollback field wrong")
         try:
             found = self._found(header)
-            self._rights.require(command, peer, _topic(found.record, found.properties), PUB)
+            topic = _topic(found.record, found.properties)
+            self._rights.require(command, peer, topic, PUB, named=header.topic)
             return self._ended(header, found, is_oneway=command.is_oneway)
         except (SystemFailure, NoPermission) as error:
-            logger.warning(
+            self._warnings.warning(
                 "group %s at %s wants to %s the transaction at %d, which is refused: %s",
                 header.producer_group,
                 peer.address,
@@ -260,7 +263,7 @@ class TransactionRequests:
         try:
             record = parse(self._store.lookup(log_offset))
             topic = _topic(record, decode_bytes(record.properties))
-            self._rights.require(command, peer, topic, UPDATE)
+            self._rights.require(command, peer, topic, UPDATE, named=None)
             resumed = self._settlement.resume(record)
         except (OffsetOutOfRange, CorruptRecord) as error:
             raise SystemFailure(f"{header.msg_id} cannot be checked again: {error}") from error

@@ -2,7 +2,8 @@
 
 Topics, groups, filters and leases are saved when they change. Offsets, of consumers and of delayed
 messages, and pops in order are saved periodically. All tables are saved when the broker stops. The
-file names are RocketMQ's, except `accounts.json`, `filterCode.json` and `queueLocks.json`.
+file names are RocketMQ's, except `accounts.json`, `escapedMessages.json`, `filterCode.json` and
+`queueLocks.json`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from sprocket.store.store import Store
 
 #: A background task's function: runs until it is cancelled or fails.
 Work = Callable[[], Coroutine[Any, Any, None]]
+#: Pause between two saves of what was delivered elsewhere: so much of it comes twice after a kill.
+_ESCAPED_MS = 1_000
 
 
 class StateFiles:
@@ -29,11 +32,12 @@ class StateFiles:
         root: the broker's folder; the files are in `config` below it.
 
     Attributes:
-        topics, groups, filters, locks, request_modes, accounts, mappings: files that are saved
+        topics, groups, filters, locks, request_modes, mappings, accounts: files that are saved
             when their table changes.
         timer_counts: saved periodically, and when the timers stop.
         offset_rounds, order_rounds: save the consumers' offsets, and what they popped in order,
             periodically.
+        escaped_rounds: the same for what was delivered at other brokers.
     """
 
     def __init__(self, tables: Tables, store: Store, disk: Disk, root: str) -> None:
@@ -56,13 +60,15 @@ class StateFiles:
         pending = file("transactionMetrics", tables.pending)
         self.offset_rounds = OffsetSaver(offsets, tables.offsets, store)
         self.order_rounds = OffsetSaver(orders, tables.pop_orders, store)
+        escaped = file("escapedMessages.json", tables.escaped)
+        self.escaped_rounds = OffsetSaver(escaped, tables.escaped, store)
         self._delay_rounds = OffsetSaver(delays, tables.progress, store)
         self._pending_rounds = OffsetSaver(pending, tables.pending, store)
         self._timer_rounds = OffsetSaver(self.timer_counts, tables.timer_counts, store)
         self._all = [self.topics, self.groups, offsets, delays, pending, self.timer_counts]
         if tables.filters.is_on:
             self._all.append(self.filters)
-        self._all += [self.locks, orders, self.request_modes, self.accounts, self.mappings]
+        self._all += [self.locks, orders, self.request_modes, self.mappings, self.accounts, escaped]
 
     def __iter__(self) -> Iterator[StateFile]:
         """All files in use, in the order in which they are loaded and saved."""
@@ -91,4 +97,5 @@ class StateFiles:
         yield "pops in order", partial(self.order_rounds.run, offset_save_ms)
         yield "delays", partial(self._delay_rounds.run, delay_save_ms)
         yield "counts of transactions", partial(self._pending_rounds.run, delay_save_ms)
+        yield "messages delivered elsewhere", partial(self.escaped_rounds.run, lambda: _ESCAPED_MS)
         yield "timers", partial(self._timer_rounds.run, delay_save_ms)

@@ -18,9 +18,11 @@ from sprocket.clientcore.logical_queues import changed, check_parts, logical_bro
 from sprocket.protocol.bodies import DataVersion, MappingDetail
 from sprocket.store.state.snapshot import ConvertedRows
 
-#: Logical queues of a topic at most, and parts of one.
+#: Logical queues of a topic at most, and parts of all of them at one broker.
 QUEUES_MAX = 16_384
-PARTS_MAX = 1_024
+PARTS_MAX = 65_536
+#: Characters of a scope, and of a broker's name.
+NAME_MAX = 255
 
 
 class QueueMappings:
@@ -57,13 +59,16 @@ class QueueMappings:
         """Makes or changes a mapping for an operator.
 
         Raises:
-            InvalidParameter: there are too many queues or parts.
+            InvalidParameter: there are too many queues or parts, or a name is too long.
             SystemFailure: it contradicts itself, or what is known here.
         """
         if not 0 <= wanted.total_queues <= QUEUES_MAX:
             raise InvalidParameter(f"a static topic has at most {QUEUES_MAX} queues")
-        if any(len(parts) > PARTS_MAX for parts in wanted.hosted_queues.values()):
-            raise InvalidParameter(f"a logical queue has at most {PARTS_MAX} parts")
+        if sum(map(len, wanted.hosted_queues.values())) > PARTS_MAX:
+            raise InvalidParameter(f"logical queues have at most {PARTS_MAX} parts at a broker")
+        names = {item.bname for parts in wanted.hosted_queues.values() for item in parts}
+        if any(not 0 < len(name) <= NAME_MAX for name in (wanted.scope, *names)):
+            raise InvalidParameter(f"a scope and a broker's name have 1 to {NAME_MAX} characters")
         old = self.by_topic.get(wanted.topic)
         self._store(changed(old, wanted, broker=self._broker, is_forced=is_forced))
 

@@ -12,6 +12,7 @@ from sprocket.auth.accounts import AccountTable
 from sprocket.auth.first_users import make_first_users
 from sprocket.auth.guard import Guard, GuardRules
 from sprocket.auth.needs import Actions, topic_needs
+from sprocket.base.errors import NoPermission
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.settings import BrokerSettings
 from sprocket.protocol.command import Command
@@ -58,14 +59,26 @@ class Rights:
         """Whether a request may get users with their passwords: a super user has signed it."""
         return self.is_on and self._accounts.is_super(command.user)
 
-    def require(self, command: Command, peer: Peer, topic: str, actions: Actions) -> None:
+    # A proxy has checked its clients' rights to the topic that they named. It asks as a super user,
+    # or in the same process as nobody. A place that a client made up may be one of another topic.
+    def require(
+        self, command: Command, peer: Peer, topic: str, actions: Actions, *, named: str | None
+    ) -> None:
         """Checks the right to the topic of a message that a request names by its place.
+
+        Args:
+            named: the topic of which the request says that the message is. Who needs no rights
+                says the right one, perhaps without its namespace.
 
         Raises:
             NoPermission: whoever asks does not have it.
         """
-        if command.user:
+        if command.user and not self._accounts.is_super(command.user):
             self.guard.require(command, topic_needs(topic, actions), _host(peer))
+            return
+        is_same = named == topic or (command.user and topic.endswith(f"%{named}"))
+        if self.is_on and named and not is_same:
+            raise NoPermission(f"the message is of another topic than {named}")
 
     def make_first_users(self) -> None:
         """Makes the super users of the settings that do not exist.

@@ -16,6 +16,7 @@ from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.changes import LEASES, OFFSETS, ORDERS, ChangeJournal
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.code_filters import CodeFilters
+from sprocket.broker.tables.escaped import EscapedTable
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.locks import LockTable
 from sprocket.broker.tables.offsets import ConsumerOffsets
@@ -42,13 +43,14 @@ class Tables:
         on_group: called with the name of a group that has changed.
         on_filters: called with the key of a filter in Python that has changed.
         on_mode: called with the name of a topic of which a request mode has changed.
-        on_account: called with the name of a user that has changed.
         on_mapping: called with the name of a static topic whose mapping has changed.
+        on_account: called with the name of a user that has changed.
         journal: records the changes of offsets and of pops in order; the others call back.
 
     Attributes:
         locks: the leases on queues; `lock_table` is their form in the file.
         progress: the next offset to deliver of each delay level.
+        escaped: what was delivered at other brokers in the master's place.
         timer_counts: how many messages wait for a delivery time of their own, by topic.
         ledger: the undecided transactions; `pending` is their form in the file.
         filters: filters in Python; saved only if they are switched on.
@@ -64,8 +66,8 @@ class Tables:
         on_group: Callable[[str], None],
         on_filters: Callable[[Key], None],
         on_mode: Callable[[str], None],
-        on_account: Callable[[str], None],
         on_mapping: Callable[[str], None],
+        on_account: Callable[[str], None],
         journal: ChangeJournal,
     ) -> None:
         config = settings.config
@@ -80,6 +82,7 @@ class Tables:
         self.lock_table = LockTable(self.locks)
         self.volumes = Volumes(loop_ms())
         self.progress = ScheduleProgress()
+        self.escaped = EscapedTable()
         self.timer_counts = Counts()
         self.ledger = Ledger()
         self.pending = UndecidedCounts(self.ledger, clock)
@@ -88,5 +91,5 @@ class Tables:
             partial(journal.record, ORDERS), lambda: self.offsets.popped.marks
         )
         self.request_modes = RequestModeTable(on_mode)
-        self.accounts = AccountTable(on_account)
         self.mappings = QueueMappings(config.name, clock, on_change=on_mapping)
+        self.accounts = AccountTable(on_account)

@@ -19,6 +19,7 @@ from sprocket.base.errors import (
     ConnectFailed,
     CorruptRecord,
     FilterMissing,
+    NotLeaderForQueue,
     ReplyError,
     SprocketError,
     SubscriptionMissing,
@@ -186,8 +187,9 @@ class Feed:
     def _complain(self, error: SprocketError) -> None:
         """Logs why a pull failed: as a warning, once, if the user can correct it, else as info."""
         # What a broker refuses is reported for all queues of a topic at once. A connection that is
-        # lost or silent shows in the heartbeats, and the session reports that.
-        if isinstance(error, ReplyError):
+        # lost or silent shows in the heartbeats, and the session reports that. A logical queue that
+        # has moved is found at once.
+        if isinstance(error, ReplyError) and not isinstance(error, NotLeaderForQueue):
             self._parts.session.reachability.refused(*self._reading(), error)
         is_news = str(error) != self._last_error
         self._last_error = str(error)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
-from sprocket.base.errors import SprocketError, TransportError
+from sprocket.base.errors import NotLeaderForQueue, SprocketError, TransportError
 from sprocket.client.base.subscription import Subscription
 from sprocket.client.fetching.feed_parts import FeedParts
 from sprocket.client.fetching.fetcher import Feed
@@ -111,7 +111,7 @@ class OffsetStore:
             await self._kept.commit(feed.queue, offset)
         except SprocketError as error:
             logger.info("%s: commit of %d in %s: %s", self._parts.group, offset, feed.queue, error)
-            if not isinstance(error, TransportError):
+            if not isinstance(error, TransportError | NotLeaderForQueue):
                 self._parts.session.reachability.refused(*self._committing(feed), error)
             return error
         self._parts.session.reachability.succeeded(*self._committing(feed))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from sprocket.base.deadline import Deadline, loop_ms
 from sprocket.base.errors import ClosedError, CorruptRecord, StoreError
@@ -46,6 +46,7 @@ class LevelDelivery:
 
     Args:
         append: stores a due message in the log.
+        elsewhere: log offsets of messages that were delivered at other brokers.
     """
 
     def __init__(
@@ -56,7 +57,9 @@ class LevelDelivery:
         levels: DelayLevels,
         progress: ScheduleProgress,
         clock: Clock,
+        elsewhere: Collection[int] = (),
     ) -> None:
+        self._elsewhere = elsewhere
         self._store = store
         self._append = append
         self._levels = levels
@@ -166,7 +169,8 @@ class LevelDelivery:
             if waiting_ms > 0:
                 self._note_place()
                 return min(waiting_ms / 1000, _WAIT_SECONDS_MAX)
-            if not self._store_again(level, record):
+            is_there = record.log_offset in self._elsewhere
+            if not is_there and not self._store_again(level, record):
                 return _AGAIN_SECONDS
             self._progress.move(level, record.queue_offset + 1)
             self._progress.log_offset = self._store.log_end

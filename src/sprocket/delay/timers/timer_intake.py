@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from sprocket.base.errors import CorruptRecord, StoreError
@@ -40,6 +40,9 @@ Fresh = tuple[int, int, int, int, int, str, bool]
 class TimerIntake:
     """The wheel of one store, and what is put on it.
 
+    Args:
+        elsewhere: log offsets of messages that were delivered at other brokers.
+
     Attributes:
         current: the current slot. All slots before are done.
         counts: numbers of messages that wait, by topic.
@@ -48,9 +51,18 @@ class TimerIntake:
     """
 
     def __init__(
-        self, store: Store, disk: Disk, root: str, *, shape: Shapes, clock: Clock, counts: Counts
+        self,
+        store: Store,
+        disk: Disk,
+        root: str,
+        *,
+        shape: Shapes,
+        clock: Clock,
+        counts: Counts,
+        elsewhere: Collection[int] = (),
     ) -> None:
         self._store = store
+        self._elsewhere = elsewhere
         self._disk = disk
         self._root = root
         self._layout, self._shape = shape(), shape

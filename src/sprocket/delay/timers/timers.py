@@ -153,13 +153,20 @@ class Timers(TimerIntake):
     # What goes out.
 
     def was_delivered(self, unit: TimerUnit, key: str) -> bool:
-        """Whether a message was delivered before a crash; removes it from those known."""
+        """Whether a message was delivered before a crash, or at another broker; one that the log
+        shows is removed from those known."""
         if unit.log_offset in self._replaced:
             self._replaced.discard(unit.log_offset)
+            return True
+        if unit.log_offset in self._elsewhere:
             return True
         if not len(self._recovered):
             return False
         return self._recovered.pop(unit.log_offset, key, is_rolled=unit.rolls)
+
+    def was_rolled(self, log_offset: int) -> bool:
+        """Whether another message was stored in place of this one, which may be on the wheel."""
+        return log_offset in self._replaced
 
     def passed(self, unit: TimerUnit) -> None:
         """Takes a message out of the counts: it is delivered or rolled, or never can be."""

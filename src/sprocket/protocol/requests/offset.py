@@ -11,6 +11,9 @@ from typing import ClassVar
 
 from sprocket.protocol.command import Header, Int, Long
 
+#: A broker commits this at another one that holds a part of a logical queue, with `lo` false: the
+#: group has no offset there any more.
+NO_OFFSET = -1
 #: Values of `SearchOffset.boundary_type`.
 LOWER = "LOWER"
 UPPER = "UPPER"

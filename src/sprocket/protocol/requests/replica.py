@@ -53,6 +53,14 @@ class HeldLeases(Header, kw_only=True):
     code: ClassVar[int] = OwnRequestCode.HELD_LEASES
 
 
+class EscapedMessages(Header, kw_only=True):
+    """Asks a slave which messages it has delivered at other masters in its master's place; reply
+    body: the log offsets of their records, a JSON array, by zlib. The slave delivers none for a
+    while then."""
+
+    code: ClassVar[int] = OwnRequestCode.ESCAPED_MESSAGES
+
+
 class GroupStateOf(Header, kw_only=True):
     """Asks a broker for its own state and its group's; reply body: `GroupStateBody`."""
 

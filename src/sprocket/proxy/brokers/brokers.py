@@ -13,6 +13,7 @@ from sprocket.base.errors import (
     RouteNotFound,
     SprocketError,
     TopicNotFound,
+    TransportError,
 )
 from sprocket.clientcore.routes import NameServers, TopicRoute, no_route, read_route
 from sprocket.message.queue import LOGICAL_PREFIX, QueueId
@@ -266,6 +267,21 @@ class Brokers:
         if failures and not refusals:
             raise failures[-1]
         return None, refusals == len(addresses)
+
+    async def ask_any(self, header: Header) -> Command:
+        """The reply of the first broker that answers; its code is 0.
+
+        Raises:
+            TransportError: none answers.
+            ReplyError: it refuses.
+        """
+        failure: SprocketError = TransportError("no broker is registered")
+        for address in await self._any_masters():
+            try:
+                return await self._asked(address, header)
+            except TransportError as error:
+                failure = error
+        raise failure
 
     async def _any_masters(self) -> list[str]:
         if self._masters:

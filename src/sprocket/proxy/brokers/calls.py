@@ -109,6 +109,7 @@ class InnerCalls:
             body=body,
             serialization=BINARY,
             header=header,
+            user="",  # the proxy has checked who calls
         )
         outcome = self._answer((command,), inner)[0]
         if type(outcome) is Reply:

@@ -120,9 +120,36 @@ class MembersElsewhere:
         #: The groups in which the proxy is a member there.
         self._own: frozenset[GroupKey] = frozenset()
         self._plain_until = 0.0
+        #: The clients that the broker is to know; None once it was told, or cannot be.
+        self._wanted: Mapping[str, ServedClient] | None = None
+        self._updating: asyncio.Task[None] | None = None
 
-    async def update(self, clients: Mapping[str, ServedClient]) -> None:
-        """Tells the broker which clients there are; it learns it later if it cannot be reached."""
+    def update(self, clients: Mapping[str, ServedClient]) -> None:
+        """Has the broker told which clients there are. One that cannot be reached learns it with
+        the next update; no other broker waits for it."""
+        self._wanted = clients
+        if self._updating is None or self._updating.done():
+            self._updating = asyncio.ensure_future(self._update())
+
+    async def leave(self, seconds: float) -> None:
+        """Takes all clients' leave, if the broker answers in time."""
+        self.update({})
+        await self.close(seconds)
+
+    async def close(self, seconds: float = 0.0) -> None:
+        """Ends an update in progress, after that time at the latest."""
+        if self._updating is None:
+            return
+        await asyncio.wait([self._updating], timeout=seconds)
+        self._updating.cancel()
+        await asyncio.gather(self._updating, return_exceptions=True)
+
+    async def _update(self) -> None:
+        while self._wanted is not None:
+            clients, self._wanted = self._wanted, None
+            await self._tell(clients)
+
+    async def _tell(self, clients: Mapping[str, ServedClient]) -> None:
         try:
             if self._loop.time() >= self._plain_until:
                 try:

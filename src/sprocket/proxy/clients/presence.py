@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Coroutine
 from typing import NamedTuple
 
+from sprocket.base.cancelling import cancel_begun
 from sprocket.base.errors import SprocketError
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.client import Heartbeat
@@ -29,6 +30,8 @@ _BEAT_SECONDS = 20.0
 #: Signs of life that come sooner are not passed on: one of a client with thousands of topics costs
 #: a broker tens of milliseconds.
 _BEAT_SECONDS_MIN = 5.0
+#: How long brokers may take at the end.
+_LEAVE_SECONDS = 3.0
 #: A change is told after so many seconds, with others that come meanwhile.
 _SOON_SECONDS = 0.2
 
@@ -118,10 +121,11 @@ class Presence:
         self._told = {name: each.revision for name, each in clients.items()}
         addresses = set(self._brokers.masters().values()) - {self._inner}
         for gone in self._elsewhere.keys() - addresses:
-            del self._elsewhere[gone]
+            await self._elsewhere.pop(gone).close()
         for new in addresses - self._elsewhere.keys():
             self._elsewhere[new] = MembersElsewhere(self._brokers, new, self._own_id)
-        await asyncio.gather(*(each.update(clients) for each in self._elsewhere.values()))
+        for each in self._elsewhere.values():
+            each.update(clients)
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -130,7 +134,8 @@ class Presence:
 
     async def close(self) -> None:
         """Takes the clients' leave of the brokers."""
-        await self._tell({})
+        leaving = (each.leave(_LEAVE_SECONDS) for each in self._elsewhere.values())
+        await asyncio.gather(*leaving)
         for task in tuple(self._tasks):
-            task.cancel()
+            cancel_begun(task)
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -62,6 +62,7 @@ class ServedClient:
         revision: another number after each change, and for each client; 0 without settings.
         groups: what it is in.
         stream: its telemetry; None while it has none.
+        owner: the user whose keys it has; empty at an open proxy.
         peer: stands for it at a broker in the same process.
         heard: when it last gave a sign of life, in seconds on the loop's clock.
     """
@@ -73,9 +74,11 @@ class ServedClient:
         language: str,
         version: str,
         address: str,
+        owner: str,
         receive: Callable[[ServedClient, Command], EventualResponse],
     ) -> None:
         self.client_id = client_id
+        self.owner = owner
         self.language = language
         self.version = version
         self.settings = pb.Settings()
@@ -181,14 +184,25 @@ class ServedClients:
         """A client, if it is known."""
         return self._clients.get(client_id)
 
-    def known(self, metadata: Mapping[str, str], address: str) -> ServedClient:
+    def find_own(self, client_id: str, owner: str) -> ServedClient | None:
+        """A client of a user, if it is known.
+
+        Raises:
+            CallRefused: it is another user's.
+        """
+        client = self._clients.get(client_id)
+        if client is not None and client.owner != owner:
+            raise CallRefused(pb.UNAUTHORIZED, "the client id is one of another user's client")
+        return client
+
+    def known(self, metadata: Mapping[str, str], address: str, owner: str) -> ServedClient:
         """The client of a call; a new one if it is unknown.
 
         Raises:
-            CallRefused: there are too many clients.
+            CallRefused: there are too many clients, or it is another user's.
         """
         client_id = id_in(metadata)
-        client = self._clients.get(client_id)
+        client = self.find_own(client_id, owner)
         if client is None:
             if len(self._clients) >= self._clients_max:
                 text = f"the proxy knows {len(self._clients)} clients, its limit"
@@ -198,6 +212,7 @@ class ServedClients:
                 language=metadata.get(_LANGUAGE, "")[:32].upper(),
                 version=metadata.get(_VERSION, "")[:64],
                 address=address,
+                owner=owner,
                 receive=self._receive,
             )
         client.hear(self._loop.time())

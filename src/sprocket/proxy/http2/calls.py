@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
+from sprocket.base.cancelling import cancel_begun
 from sprocket.base.deadline import Deadline
 from sprocket.proxy.http2.call_form import CallForm
 from sprocket.proxy.http2.messages_in import MessageReader
@@ -109,7 +110,7 @@ class GrpcCall:
             self.timer.cancel()
             self.timer = None
         if self.task is not None and self.task is not asyncio.current_task():
-            self.task.cancel()
+            cancel_begun(self.task)
         self.requests.clear()
         self.changed()
 

@@ -68,6 +68,7 @@ class GrpcPeer(asyncio.Protocol):
         self._calls = PeerCalls(
             methods,
             limits,
+            turns=turns,
             address=lambda: self.address,
             on_output=self._flush_soon,
             on_kept=self._count_incomplete,

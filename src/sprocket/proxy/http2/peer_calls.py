@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from sprocket.base.deadline import Deadline
 from sprocket.proxy.http2 import frames as wire
-from sprocket.proxy.http2.call_form import Method, Unary, call_form
+from sprocket.proxy.http2.call_form import Method, Streaming, Unary, call_form
 from sprocket.proxy.http2.calls import NEVER, GrpcCall, ending_of
 from sprocket.proxy.http2.connection import Http2Connection
 from sprocket.proxy.http2.header_blocks import REPLY_HEAD, HeaderBlock, status_head
@@ -28,6 +27,7 @@ from sprocket.proxy.http2.messages_in import (
 )
 from sprocket.proxy.http2.status import OK_TRAILERS, GrpcError, GrpcStatus, trailers_of
 from sprocket.proxy.http2.stream import Http2Stream
+from sprocket.remoting.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +38,7 @@ class PeerCalls:
     Args:
         methods: what it may call, by path.
         limits: the limits of its connection.
+        turns: shares the loop between the clients.
         address: gives its `host:port`.
         on_output: is called when there is something to write.
         on_kept: is called with the bytes of its incomplete messages when their number changes.
@@ -51,17 +52,19 @@ class PeerCalls:
         methods: Mapping[str, Method],
         limits: GrpcLimits,
         *,
+        turns: Turns,
         address: Callable[[], str],
         on_output: Callable[[], None],
         on_kept: Callable[[int], None],
     ) -> None:
         self._methods = methods
         self._limits = limits
+        self._turns = turns
         self._on_output = on_output
         self._on_kept = on_kept
         self._loop = asyncio.get_running_loop()
         #: Tasks of calls that are not over, and of those whose cancelling takes its time.
-        self._tasks: dict[asyncio.Task[None], Awaitable[Any]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         #: Calls with an incomplete message, the one that began first at the beginning.
         self._incomplete: dict[GrpcCall, None] = {}
         self._kept_bytes = 0
@@ -194,7 +197,7 @@ class PeerCalls:
         if isinstance(result, bytes):
             self._reply(call, result)
         else:
-            self._start(call, self._answer_later(call, result), result)
+            self._start(call, self._answer_later(call, result))
 
     async def _answer_later(self, call: GrpcCall, result: Awaitable[bytes]) -> None:
         reply = await result
@@ -206,19 +209,24 @@ class PeerCalls:
         self._forget(call)
         self._sent()
 
-    def _start(
-        self, call: GrpcCall, work: Awaitable[None], inner: Awaitable[Any] | None = None
-    ) -> None:
+    def _start(self, call: GrpcCall, work: Awaitable[None]) -> None:
         call.task = task = self._loop.create_task(self._run(call, work))
-        self._tasks[task] = work if inner is None else inner
-        task.add_done_callback(self._done)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         if not call.deadline.is_never:
             call.timer = self._loop.call_at(call.deadline.at, self._too_late, call)
 
     async def _run(self, call: GrpcCall, work: Awaitable[None]) -> None:
+        if call.is_over and isinstance(call.form.method, Streaming) and asyncio.iscoroutine(work):
+            work.close()  # the method has not begun, and need not
+            return
         try:
+            while not self._turns.may_begin(self):  # noqa: ASYNC110  (others have their turns)
+                await asyncio.sleep(0)
             await work
         except asyncio.CancelledError:
+            if asyncio.iscoroutine(work):
+                work.close()  # it may not have begun
             if not call.is_over:  # it was not the client, nor the deadline
                 self._end(call, GrpcStatus.CANCELLED, "the call was cancelled")
             raise
@@ -227,12 +235,6 @@ class PeerCalls:
         else:
             if not call.is_over:
                 self._end(call, GrpcStatus.OK)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        # A task that was cancelled before its first step has not begun its work.
-        work = self._tasks.pop(task)
-        if asyncio.iscoroutine(work):
-            work.close()
 
     def _failed(self, call: GrpcCall, error: Exception) -> None:
         if not isinstance(error, GrpcError):

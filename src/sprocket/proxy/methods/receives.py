@@ -34,6 +34,7 @@ from sprocket.proxy.messages.delivered_messages import fill_message, opening_of_
 from sprocket.proxy.messages.statuses import CallRefused, status
 from sprocket.proxy.messages.times import ms_of
 from sprocket.proxy.methods.answering import read, status_of
+from sprocket.proxy.methods.call_guard import CallGuard
 from sprocket.proxy.methods.wishes import Wish, filter_of, popped_of
 
 logger = logging.getLogger(__name__)
@@ -61,7 +62,9 @@ class ReceiveMethods:
         config: ProxyConfig,
         *,
         clock: Clock,
+        guard: CallGuard | None = None,
     ) -> None:
+        self._guard = guard
         self._brokers = brokers
         self._clients = clients
         self._receipts = receipts
@@ -83,8 +86,10 @@ class ReceiveMethods:
             return
         request = read(pb.ReceiveMessageRequest, data)
         try:
+            if self._guard is not None:
+                await self._guard.admit(call, request)
             id_in(call.metadata)
-        except CallRefused as error:
+        except SprocketError as error:
             self._send_status(call, status_of(call, error))
             return
         try:

@@ -22,8 +22,10 @@ from sprocket.proxy.http2.status import GrpcError, GrpcStatus
 from sprocket.proxy.messages import checks
 from sprocket.proxy.messages import rocketmq_pb2 as pb
 from sprocket.proxy.messages.client_settings import CONSUMERS, answered_settings
-from sprocket.proxy.messages.statuses import CallRefused, status
+from sprocket.proxy.messages.signatures import signature_in
+from sprocket.proxy.messages.statuses import CallRefused, status, status_of_error
 from sprocket.proxy.methods.answering import read
+from sprocket.proxy.methods.call_guard import CallGuard
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +48,9 @@ class TelemetryMethods:
         config: ProxyConfig,
         *,
         clock: Clock,
+        guard: CallGuard | None = None,
     ) -> None:
+        self._guard = guard
         self._brokers = brokers
         self._clients = clients
         self._presence = presence
@@ -80,12 +84,17 @@ class TelemetryMethods:
         try:
             id_in(call.metadata)
         except CallRefused as error:
-            made = pb.TelemetryCommand(status=status(error.code, str(error)))
-            call.send(made.SerializeToString())
+            self._refuse(call, error)
             return
         try:
             while (data := await self._next(call)) is not None:
                 command = read(pb.TelemetryCommand, data)
+                if self._guard is not None:
+                    try:
+                        await self._guard.admit(call, command)
+                    except SprocketError as error:
+                        self._refuse(call, error)
+                        return
                 kind = command.WhichOneof("command")
                 if kind == "settings":
                     client = await self._settings(call, command.settings, len(data))
@@ -97,10 +106,18 @@ class TelemetryMethods:
             if client is not None and client.stream is call:
                 client.attach(None)
 
+    def _owner(self, call: GrpcCall) -> str:
+        """The user whose keys a client has; the signature is checked before."""
+        return "" if self._guard is None else signature_in(call.metadata).user
+
+    def _refuse(self, call: GrpcCall, error: SprocketError) -> None:
+        made = pb.TelemetryCommand(status=status_of_error(error))
+        call.send(made.SerializeToString())
+
     async def _settings(self, call: GrpcCall, given: pb.Settings, size: int) -> ServedClient:
         try:
             self._check(given, size)
-            client = self._clients.known(call.metadata, call.address)
+            client = self._clients.known(call.metadata, call.address, self._owner(call))
             self._clients.accept(client, given, self._clock.now_ms())
             client.attach(call)
             self._presence.announce(client)
@@ -153,7 +170,7 @@ class TelemetryMethods:
         Raises:
             CallRefused: it has sent no settings.
         """
-        client = self._clients.find(id_in(call.metadata))
+        client = self._clients.find_own(id_in(call.metadata), self._owner(call))
         if client is None:
             raise CallRefused(pb.UNRECOGNIZED_CLIENT_TYPE, _NO_SETTINGS)
         if client.is_consumer:
@@ -170,7 +187,7 @@ class TelemetryMethods:
         Raises:
             CallRefused: it is unknown.
         """
-        client = self._clients.find(id_in(call.metadata))
+        client = self._clients.find_own(id_in(call.metadata), self._owner(call))
         if client is None:
             raise CallRefused(pb.UNRECOGNIZED_CLIENT_TYPE, _NO_SETTINGS)
         self._clients.forget(client)

@@ -13,7 +13,16 @@ from sprocket.store.state.checkpoint import marks_in
 
 #: The folder of a store contains at least one of these; its log may be in other folders.
 _PARTS = frozenset(
-    ("commitlog", "consumequeue", "batchconsumequeue", "index", "config", "checkpoint", "lock")
+    [
+        "commitlog",
+        "consumequeue",
+        "batchconsumequeue",
+        "litequeue",
+        "index",
+        "config",
+        "checkpoint",
+        "lock",
+    ]
 )
 
 

@@ -202,7 +202,7 @@ class Repair:
 
     def rebuild_views(self) -> list[RepairStep]:
         """Moves queues, key index and checkpoint away: the next start builds them from the log."""
-        names = ("consumequeue", "batchconsumequeue", "index", "checkpoint")
+        names = ("consumequeue", "batchconsumequeue", "litequeue", "index", "checkpoint")
         there = self._disk.names(self._store.root)
         steps = [
             self._taking_away(f"{self._store.root}/{name}", "") for name in names if name in there

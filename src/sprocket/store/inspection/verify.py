@@ -14,7 +14,8 @@ from typing import NamedTuple
 from sprocket.store.inspection.inspected import Finding, InspectedStore
 from sprocket.store.inspection.verify_agreed import Agreement
 from sprocket.store.inspection.verify_index import verify_index
-from sprocket.store.inspection.verify_queues import verify_queues
+from sprocket.store.inspection.verify_lite import LiteCheck
+from sprocket.store.inspection.verify_queues import deleted_topics, verify_queues
 from sprocket.store.inspection.walk import LogTail, walk_entries
 from sprocket.store.log.damage import Damage
 from sprocket.store.state.checkpoint import FILE_BYTES as CHECKPOINT_BYTES
@@ -53,6 +54,7 @@ class Verification:
         self._newest: dict[tuple[str, int], NewestMessage] = {}
         self._damaged: list[tuple[int, int]] = []
         self._agreement = Agreement(store)
+        self._lites = LiteCheck(store, deleted_topics(store))
         self.records = 0
         self.log_start = store.log.start
         self.log_end = store.log.start
@@ -114,6 +116,7 @@ class Verification:
 
     def _note(self, batch: RecordBatch) -> None:
         self.records += batch.count
+        self._lites.note(batch)
         for name, own in batch.queue_columns():
             log_offset = own.log_offsets[-1]
             last = own.queue_offsets[-1] + own.count_of(log_offset) - 1
@@ -142,6 +145,8 @@ class Verification:
                 self.entries += finding
             else:
                 yield finding
+        self.entries += self._lites.count
+        yield from self._lites.findings()
 
     def _checkpoint(self) -> Iterator[Finding]:
         path = f"{self._store.root}/checkpoint"

@@ -42,6 +42,7 @@ def verify_queues(
         agreement: entries that agree with their records.
         advance: is called with the number of bytes just checked.
     """
+    deleted = deleted_topics(store)
     seen: set[tuple[str, int]] = set()
     for topic, number in store.queues():
         seen.add((topic, number))
@@ -50,20 +51,18 @@ def verify_queues(
         queue = kind(store, topic, number, log_end=log_end, damaged=damaged, agreed=agreed)
         yield from queue.verify(advance)
         yield queue.count
-        if (topic, number) in newest:
-            yield from queue.ends(*newest[topic, number])
-    missing = sorted(set(newest) - seen)
-    if not missing:
-        return
-    deleted = _deleted(store)
-    for topic, number in missing:
+        offset, log_offset = newest.get((topic, number), (-1, -1))
+        if log_offset >= (0 if deleted is None else deleted.end_of(topic)):
+            yield from queue.ends(offset, log_offset)
+    for topic, number in sorted(set(newest) - seen):
         offset, log_offset = newest[topic, number]
         if deleted is None or log_offset >= deleted.end_of(topic):
             text = f"messages up to offset {offset} are in the log, and it is not there: deleted?"
             yield Finding("queue", store.queue_folder(topic, number), 0, text, False, log_offset)
 
 
-def _deleted(store: InspectedStore) -> DeletedTopics | None:
+def deleted_topics(store: InspectedStore) -> DeletedTopics | None:
+    """The deleted topics; None if their file cannot be read."""
     deleted = DeletedTopics(store.disk, store.root)
     try:
         deleted.load()

@@ -28,7 +28,7 @@ from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.segments import OddFile, Segments
 from sprocket.store.log.whole import checked
 from sprocket.store.views.confirmed import ConfirmedOffsets
-from sprocket.store.views.consume_queue import ENTRY, ENTRY_BYTES, ConsumeQueue
+from sprocket.store.views.consume_queue import BLANK_SIZE, ENTRY, ENTRY_BYTES, ConsumeQueue
 from sprocket.store.views.lite_queue import LiteQueue
 from sprocket.store.views.record_batch import QUEUE_FIELDS, RecordBatch
 
@@ -39,7 +39,8 @@ SHARED = "%LITE%"
 #: Lite topics that are checked before others run on the loop.
 _AT_ONCE = 4096
 _RECENT_MAX = 4096
-_MARK = f"{LITE_QUEUE}{NAME_END}{QUEUE_PREFIX}".encode()
+#: In the bytes of each record that has a lite topic, and in few others.
+MARK = f"{LITE_QUEUE}{NAME_END}{QUEUE_PREFIX}".encode()
 
 
 class LiteEntry(NamedTuple):
@@ -246,13 +247,13 @@ class LiteQueues:
         first = min(flat[1] for flat in flats)
         segment = self._log.segments.at(first)
         data = bytes(segment.file[first - segment.start : batch.end - segment.start])
-        if data.find(_MARK) < 0:
+        if data.find(MARK) < 0:
             return
         rows = sorted(chain.from_iterable(_places(flat) for flat in flats))
         start = self.shared.max_offset
         for log_offset, size in rows:
             at = log_offset - first
-            if data.find(_MARK, at, at + size) >= 0:
+            if data.find(MARK, at, at + size) >= 0:
                 place = self._place_at(log_offset)
                 if place is not None:
                     self._add(place, log_offset, size)
@@ -290,8 +291,8 @@ class LiteQueues:
         index = shared.first_stored
         while index < shared.max_offset:
             data = shared.entries(index, shared.max_offset - index)
-            for log_offset, _, before in ENTRY.iter_unpack(data):
-                if log_offset >= log_start:
+            for log_offset, size, before in ENTRY.iter_unpack(data):
+                if log_offset >= log_start and size != BLANK_SIZE:
                     queue = tails.pop(before) if before in tails else self._begun(log_offset)
                     tails[index] = queue
                     if queue is not None:

@@ -20,6 +20,7 @@ from sprocket.store.state.deleted_topics import DeletedTopics
 from sprocket.store.state.snapshot import Snapshot
 from sprocket.store.views.consume_queue import ConsumeQueue
 from sprocket.store.views.key_index import KeyIndex
+from sprocket.store.views.lite_queues import SHARED
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +93,8 @@ class QueueEnds:
         if log_end < self.log_end:
             return None
         for name, end, queue in self._known(deleted):
+            if deleted and queue is not None and queue.topic == SHARED:
+                continue  # a replay leaves out what deleted topics had there
             now = 0 if queue is None else queue.max_offset
             if now < end:
                 return f"{name} ends at {now} and had messages up to {end}"

@@ -46,6 +46,8 @@ type task struct {
 	ChangeMs    int64     `json:"changeMs"`
 	Fails       []string  `json:"fails"`
 	FailsOnce   []string  `json:"failsOnce"`
+	AccessKey   string    `json:"accessKey"`
+	SecretKey   string    `json:"secretKey"`
 	end         chan struct{}
 }
 
@@ -68,9 +70,8 @@ func (t *task) fail(what string, err error) {
 }
 
 func (t *task) config() *rmq.Config {
-	return &rmq.Config{
-		Endpoint: t.Endpoint, ConsumerGroup: t.Group, Credentials: &credentials.SessionCredentials{},
-	}
+	keys := &credentials.SessionCredentials{AccessKey: t.AccessKey, AccessSecret: t.SecretKey}
+	return &rmq.Config{Endpoint: t.Endpoint, ConsumerGroup: t.Group, Credentials: keys}
 }
 
 func (t *task) filter() map[string]*rmq.FilterExpression {

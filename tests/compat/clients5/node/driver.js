@@ -33,8 +33,9 @@ class Task {
   }
 
   options(more) {
-    const { endpoint, tls } = this.words;
+    const { endpoint, tls, accessKey, secretKey } = this.words;
     const usual = { namespace: '', requestTimeout: 30000, logger: quiet };
+    if (accessKey) usual.sessionCredentials = { accessKey, accessSecret: secretKey };
     return { endpoints: endpoint, sslEnabled: Boolean(tls), ...usual, ...more };
   }
 

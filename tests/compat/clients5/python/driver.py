@@ -42,9 +42,8 @@ class Task:
         self.words = words
         self.topic: str = words.get("topic", "")
         self.ended = threading.Event()
-        self.configuration = ClientConfiguration(
-            words["endpoint"], Credentials(), request_timeout=30
-        )
+        keys = Credentials(words.get("accessKey"), words.get("secretKey"))
+        self.configuration = ClientConfiguration(words["endpoint"], keys, request_timeout=30)
         self.tls: bool = words.get("tls", False)
 
     def run(self) -> None:

@@ -15,6 +15,7 @@ import org.apache.rocketmq.client.apis.ClientServiceProvider;
 import org.apache.rocketmq.client.apis.consumer.ConsumeResult;
 import org.apache.rocketmq.client.apis.consumer.FilterExpression;
 import org.apache.rocketmq.client.apis.consumer.FilterExpressionType;
+import org.apache.rocketmq.client.apis.consumer.LitePushConsumer;
 import org.apache.rocketmq.client.apis.consumer.PushConsumer;
 import org.apache.rocketmq.client.apis.consumer.SimpleConsumer;
 import org.apache.rocketmq.client.apis.message.Message;
@@ -114,6 +115,9 @@ final class Task {
         if (told.containsKey("priority")) {
             made.setPriority(told.getIntValue("priority"));
         }
+        if (told.containsKey("lite")) {
+            made.setLiteTopic(told.getString("lite"));
+        }
         return made.build();
     }
 
@@ -129,6 +133,7 @@ final class Task {
             .fluentPut("properties", message.getProperties())
             .fluentPut("group", message.getMessageGroup().orElse(null))
             .fluentPut("attempt", message.getDeliveryAttempt())
+            .fluentPut("lite", message.getLiteTopic().orElse(null))
             .fluentPut(how, value));
     }
 
@@ -238,7 +243,24 @@ final class Task {
         return bodies != null && bodies.contains(body(message));
     }
 
+    private void consumeLites() throws Exception {
+        try (LitePushConsumer consumer = PROVIDER.newLitePushConsumerBuilder()
+            .setClientConfiguration(configuration()).setConsumerGroup(words.getString("group"))
+            .bindTopic(topic).setMessageListener(this::listen)
+            .setConsumptionThreadCount(4).build()) {
+            for (Object lite : words.getJSONArray("lites")) {
+                consumer.subscribeLite((String) lite);
+            }
+            tell(new JSONObject().fluentPut("ready", true));
+            ended.await();
+        }
+    }
+
     private void consume() throws Exception {
+        if (words.containsKey("lites")) {
+            consumeLites();
+            return;
+        }
         try (PushConsumer consumer = PROVIDER.newPushConsumerBuilder()
             .setClientConfiguration(configuration()).setConsumerGroup(words.getString("group"))
             .setSubscriptionExpressions(subscriptions()).setMessageListener(this::listen)
