@@ -292,7 +292,8 @@ class OpenBroker:
         parts = self.parts
         for file in parts.files:
             file.load()
-        await parts.make_first_users()
+        parts.rights.make_first_users()
+        await parts.files.accounts.written()
         parts.pop.opened()
         is_slave = parts.replication.is_slave
         stored = self.store.queues()
