@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 from sprocket.auth.accounts import AccountTable, User, UserKind
 from sprocket.auth.guard import Guard, GuardRules
+from sprocket.auth.plain_files import read_plain_file
+from sprocket.auth.plain_import import import_plan
 from sprocket.auth.requests import AccountRequests
 from sprocket.base.errors import SprocketError
 from sprocket.protocol.command import Command
@@ -17,6 +19,22 @@ from sprocket.protocol.requests.pull import PullMessage
 from sprocket.protocol.requests.topic import CreateTopic, CreateTopics
 from sprocket.protocol.signing import Signer
 
+_PLAIN_ACL = b"""globalWhiteRemoteAddresses:
+- 10.10.103.*
+- 192.168.0.0-50
+accounts:
+- accessKey: RocketMQ
+  secretKey: 12345678
+  whiteRemoteAddress:
+  admin: false
+  defaultTopicPerm: DENY
+  defaultGroupPerm: SUB
+  topicPerms:
+  - topicA=DENY
+  - topicB=PUB|SUB
+  groupPerms:
+  - groupA=DENY
+"""
 _RULES = GuardRules(True, True, frozenset({105}), frozenset({106}), "c")
 _ROOT, _NORMAL = Signer("root", "root's"), Signer("alice", "alice's")
 
@@ -78,6 +96,12 @@ def account_bodies(data: bytes) -> None:
     assert again.to_json() == table.to_json()
 
 
+def plain_acl_files(data: bytes) -> None:
+    """RocketMQ 4's `plain_acl.yml`: refused in words, or taken over with a line for each thing."""
+    with contextlib.suppress(SprocketError):
+        import_plan([read_plain_file("plain_acl.yml", data)])
+
+
 def _signed() -> list[bytes]:
     topics = b'{"topicConfigList":[{"topicName":"t"}]}'
     pull = PullMessage(
@@ -112,8 +136,9 @@ def _account_seeds() -> list[bytes]:
     return found
 
 
-ACCOUNTS = (signatures, account_bodies)
+ACCOUNTS = (signatures, account_bodies, plain_acl_files)
 ACCOUNT_SEEDS: dict[str, Callable[[], list[bytes]]] = {
     "signatures": _signed,
     "account_bodies": _account_seeds,
+    "plain_acl_files": lambda: [_PLAIN_ACL, _PLAIN_ACL.replace(b"PUB", b"DENY")],
 }
