@@ -25,7 +25,7 @@ from sprocket.base.errors import ConnectionLost, OffsetOutOfRange, StoreError, U
 from sprocket.base.rare_log import RareLog
 from sprocket.base.watermark import Watermark
 from sprocket.remoting import address
-from sprocket.remoting.server import why_not_listening
+from sprocket.remoting.listening import why_not_listening
 from sprocket.remoting.tls.entrance import Entrance, entrance_of
 from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.remoting.turns import Turns
