@@ -16,15 +16,18 @@ class RunningWork:
 
     Args:
         failure: gets the error with which one ends by itself.
+
+    Attributes:
+        tasks: they, until they are ended.
     """
 
     def __init__(self, failure: asyncio.Future[None]) -> None:
         self._failure = failure
-        self._tasks: list[asyncio.Task[None]] = []
+        self.tasks: list[asyncio.Task[None]] = []
 
     def run(self, name: str, work: Work) -> None:
         """Begins a task; `name` is for people."""
-        self._tasks.append(asyncio.create_task(self._watched(name, work), name=name))
+        self.tasks.append(asyncio.create_task(self._watched(name, work), name=name))
 
     async def _watched(self, name: str, work: Work) -> None:
         try:
@@ -36,4 +39,4 @@ class RunningWork:
 
     async def end(self) -> None:
         """Cancels all, and forgets them once they have ended."""
-        await end_all(self._tasks)
+        await end_all(self.tasks)

@@ -149,7 +149,7 @@ def test_a_slave_that_is_promoted_while_it_runs_goes_on_where_it_is() -> None:
         await asyncio.sleep(12)
         running.master.kill()
         inside = slave.server._now
-        tasks = [*inside._running, *inside._replicating]
+        tasks = [*inside._running.tasks, *inside._replicating.tasks]
         copies = [task for task in tasks if "master" in task.get_name()]
         for task in copies:
             task.cancel()
