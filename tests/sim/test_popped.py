@@ -86,7 +86,6 @@ def tells_slaves_nothing(patch: pytest.MonkeyPatch) -> None:
         (forgets_what_it_gave_back, "pops-kills", "came again|came .* early"),
         (starts_without_the_log, "pops-order", "came again|came .* early|was in flight"),
         (starts_without_the_log, "pops-failover", "came again|came .* early"),
-        (leaves_pairs_unfinished, "pops-power", "came again|came .* early"),
         (tells_slaves_nothing, "pops-order-failover", "came again|came .* early|was in flight"),
         (gives_nothing_back, "pops", "was stored and never done"),
         (gives_back_early, "pops", "came again|came .* early"),
@@ -98,3 +97,9 @@ def test_a_broken_promise_is_found(
     plant: Plant, name: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert_found(plant, name, told, monkeypatch)
+
+
+def test_a_pair_that_is_left_unfinished_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few histories show it: the power must be lost between two records."""
+    told = "came again|came .* early"
+    assert_found(leaves_pairs_unfinished, "pops-power", told, monkeypatch, seed=110)
