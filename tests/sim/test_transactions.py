@@ -37,7 +37,7 @@ def checks_when_the_clock_says_so(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_what_has_ended(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Settlement, "_is_committed", lambda self, found: False)
+    patch.setattr(Settlement, "is_committed", lambda self, found: False)
     patch.setattr(Settlement, "write_op_records", lambda self: None)
 
 
