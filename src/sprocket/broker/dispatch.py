@@ -127,19 +127,18 @@ class Dispatch:
         """The replies to the first of some requests that arrived together, in their order, as far
         as they may pass and quotas allow them.
         """
-        first = commands[0]
+        first, may_pass = commands[0], True
         answer: AnswerFirst = self._answer_first
         if self._check is not None:
             try:
                 commands = self._passing(commands, peer, self._check)
             except Exception as error:  # as below
-                stopped = self._stopped(first, peer, error)
+                stopped, may_pass = self._stopped(first, peer, error), False
                 commands, answer = commands[:1], lambda asked, peer: [stopped]
         quotas = self._quotas
         if quotas is None or not quotas.settings.config.quotas:
             return answer(commands, peer)
         # One that may not pass counts too, for its address and client, not for what it names.
-        may_pass = answer == self._answer_first
         try:
             outcomes = quotas.admission.answer_first(commands, peer, answer, may_pass=may_pass)
         except QuotaExceeded as error:

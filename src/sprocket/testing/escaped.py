@@ -14,9 +14,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sprocket.base.errors import ReplyError, SprocketError, TransportError
+from sprocket.base.errors import ReplyError, TransportError
 from sprocket.broker.config import BrokerConfig
-from sprocket.client.config import ProducerConfig
 from sprocket.client.transactional_producer import Outcome as End
 from sprocket.client.transactional_producer import TransactionalProducer
 from sprocket.clientcore.replies import SendStatus
@@ -31,6 +30,7 @@ from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
 from sprocket.testing.network import Fates, Network
 from sprocket.testing.observer import Observer
+from sprocket.testing.sending import send_one_by_one
 
 TOPIC, QUEUES = "orders", 2
 #: Messages of each sender.
@@ -167,28 +167,11 @@ class _EscapedRun:
     # Clients.
 
     async def _send(self, name: str, leaving: asyncio.Event) -> None:
-        process, world = self.cluster.client(name)
-        producer = TransactionalProducer(
-            "shop",
-            nameservers=self.cluster.nameserver_addresses,
-            config=ProducerConfig(retries=0, route_refresh_ms=1_000),
-            world=world,
-            check=self.sent.check,
-        )
-        entropy = self.entropy.fork(name)
-
-        async def main() -> None:
-            async with producer:
-                for number in range(MESSAGES):
-                    await asyncio.sleep(entropy.between(0.0, 2.0))
-                    key = f"{name}-{number}"
-                    try:
-                        await self._send_one(producer, key, entropy)
-                    except SprocketError as error:
-                        self.journal.note(name, f"fails: {type(error).__name__}", key)
-                await leaving.wait()
-
-        await process.start(main())
+        await send_one_by_one(
+            self.cluster, name, leaving, count=MESSAGES, pause_max=2.0,
+            entropy=self.entropy.fork(name), journal=self.journal, check=self.sent.check,
+            send=self._send_one,
+        )  # fmt: skip
 
     async def _send_one(
         self, producer: TransactionalProducer, key: str, entropy: SeededEntropy

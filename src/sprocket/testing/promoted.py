@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sprocket.base.errors import ReplyError, SprocketError, TransportError
+from sprocket.base.errors import ReplyError, TransportError
 from sprocket.broker.config import BrokerConfig
-from sprocket.client.config import ConsumerConfig, ProducerConfig
+from sprocket.client.config import ConsumerConfig
 from sprocket.client.push_consumer import PushConsumer
 from sprocket.client.transactional_producer import Outcome as End
 from sprocket.client.transactional_producer import TransactionalProducer
@@ -34,6 +34,7 @@ from sprocket.testing.journal import Journal
 from sprocket.testing.network import Network
 from sprocket.testing.observer import Observer
 from sprocket.testing.process import SimulatedProcess
+from sprocket.testing.sending import send_one_by_one
 
 TOPIC, QUEUES, GROUP = "orders", 2, "billing"
 #: Messages of each sender.
@@ -189,28 +190,11 @@ class _PromotedRun:
         return asyncio.ensure_future(process.start(main()))
 
     async def _send(self, name: str, leaving: asyncio.Event) -> None:
-        process, world = self.cluster.client(name)
-        producer = TransactionalProducer(
-            "shop",
-            nameservers=self.cluster.nameserver_addresses,
-            config=ProducerConfig(retries=0, route_refresh_ms=1_000),
-            world=world,
-            check=self.record.check,
-        )
-        entropy = self.entropy.fork(name)
-
-        async def main() -> None:
-            async with producer:
-                for number in range(MESSAGES):
-                    await asyncio.sleep(entropy.between(0.0, 1.6))
-                    key = f"{name}-{number}"
-                    try:
-                        await self._send_one(producer, key, entropy)
-                    except SprocketError as error:
-                        self.journal.note(name, f"fails: {type(error).__name__}", key)
-                await leaving.wait()
-
-        await process.start(main())
+        await send_one_by_one(
+            self.cluster, name, leaving, count=MESSAGES, pause_max=1.6,
+            entropy=self.entropy.fork(name), journal=self.journal, check=self.record.check,
+            send=self._send_one,
+        )  # fmt: skip
 
     async def _send_one(
         self, producer: TransactionalProducer, key: str, entropy: SeededEntropy
