@@ -38,6 +38,7 @@ LAYERS: dict[str, int] = {
     "spark": 6,
     "metrics": 7,
     "standalone": 8,
+    "container": 8,
     "cli": 9,
     "demo": 9,
     "testing": 10,
@@ -85,7 +86,17 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
 }  # fmt: skip
 #: `runtime` is the world behind the ports: it knows the ports only, and whoever starts something
 #: for real may take it as a default.
-RUNTIME_USERS = {"client", "standalone", "cli", "demo", "spark", "admin", "testing", "nameserver"}
+RUNTIME_USERS = {
+    "client",
+    "standalone",
+    "container",
+    "cli",
+    "demo",
+    "spark",
+    "admin",
+    "testing",
+    "nameserver",
+}
 
 PURE_PACKAGES = ("message", "protocol", "filter", "auth", "clientcore")
 IMPURE = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sprocket.protocol.command import Header
+from sprocket.protocol.command import Header, Long
 
 
 class UpdateBrokerConfig(Header, kw_only=True):
@@ -55,3 +55,21 @@ class DeleteExpiredLog(Header, kw_only=True):
     """Deletes expired log files now."""
 
     code: ClassVar[int] = 329
+
+
+class AddBroker(Header, kw_only=True):
+    """Has a container of brokers start one more, by a `broker.conf` on its own machine."""
+
+    code: ClassVar[int] = 902
+
+    config_path: str | None = None
+
+
+class RemoveBroker(Header, kw_only=True):
+    """Has a container stop a broker; the reply is code 211 if it has none of this name."""
+
+    code: ClassVar[int] = 903
+
+    broker_name: str
+    broker_cluster_name: str
+    broker_id: Long
