@@ -63,8 +63,9 @@ run: $(VENV)/run.stamp
 cluster: $(VENV)/cluster.stamp
 	@$(BIN)/python -m sprocket.demo.cluster $(ARGS)
 
+# A file of tests runs in one process; more than four Spark sessions and Java brokers need much memory.
 test: $(VENV)/dev.stamp
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 # A failure on one Python does not keep the tests from the next; one that is not here is left out.
 test-pythons:
