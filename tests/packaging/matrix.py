@@ -32,8 +32,11 @@ async def main():
             await producer.send(sprocket.Message("orders", b"one coffee"))
         got = asyncio.get_running_loop().create_future()
         consumer = sprocket.PushConsumer("billing", nameservers=servers, start="first")
-        consumer.on("orders")(lambda message: loop.call_soon_threadsafe(got.set_result, message.body))
-        loop = asyncio.get_running_loop()
+
+        @consumer.on("orders")
+        async def bill(message):
+            got.set_result(message.body)
+
         async with consumer:
             async with asyncio.timeout(60):
                 assert await got == b"one coffee"
@@ -69,10 +72,17 @@ def installs(python: str, package: Path, place: Path) -> str:
     run(python, "-m", "venv", str(place))
     own = str(place / "bin" / "python")
     # Nothing may be compiled: whoever installs it may have no compiler.
-    run(own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-        "--only-binary=:all:", f"--no-binary={package.name.partition('-')[0]}", str(package))  # fmt: skip
+    run(
+        own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+        "--only-binary=:all:", f"--no-binary={package.name.partition('-')[0]}", str(package),
+    )  # fmt: skip
     run(str(place / "bin" / "sprocket"), "--version", cwd=place)
     return run(own, "-W", "error::DeprecationWarning", "-c", _PROGRAM, cwd=place).strip()
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def main() -> int:
@@ -87,12 +97,12 @@ def main() -> int:
         into = ROOT / "dist"
         into.mkdir(exist_ok=True)
         for package in packages:
-            print(shutil.copy(package, into))
+            _say(str(shutil.copy(package, into)))
         if given.only_build:
             return 0
         for version, python in pythons():
             if python is None:
-                print(f"Python {version}: not on this machine")
+                _say(f"Python {version}: not on this machine")
                 continue
             for package in packages:
                 try:
@@ -101,7 +111,7 @@ def main() -> int:
                     failed += 1
                     said = f"FAILED: {error}"
                 done += 1
-                print(f"Python {version}, {package.name}: {said}", flush=True)
+                _say(f"Python {version}, {package.name}: {said}")
     return 1 if failed or not done else 0
 
 

@@ -1,4 +1,4 @@
-"""The wheel has all of the package and nothing else, says what it needs, and runs when installed."""
+"""The wheel has all of the package and nothing else, says what it needs, and runs."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def test_the_source_archive_has_what_building_and_testing_take(built: tuple[Path
     with tarfile.open(built[0]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     wanted = {
-        "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "src/sprocket/py.typed",
-        "tests/conftest.py", "docs/guide/metrics.md",
+        "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "tests/conftest.py",
+        "src/sprocket/py.typed", "docs/guide/metrics.md",
     }  # fmt: skip
     assert wanted <= names
     assert not [name for name in names if name.startswith((".venv", "dist/", ".mypy_cache", ".ci"))]
