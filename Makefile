@@ -11,6 +11,8 @@
 #   make dependencies  what is installed, and known holes in it
 #   make soak     five minutes of kills against real processes, with a report (MINUTES=5)
 #   make soak-cluster  a hundred faults of a group of brokers with etcd (FAULTS=100)
+#   make dist     builds wheel and source archive from the last commit, into dist
+#   make test-dist   the same, installed and run on every Python of pyproject.toml that is here
 #   make clean    removes what these made
 
 PYTHON ?= python3
@@ -31,7 +33,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies clean
+.PHONY: help run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies dist test-dist clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -112,6 +114,12 @@ fuzz: $(VENV)/dev.stamp
 dependencies: $(VENV)/dev.stamp
 	@$(PIP) install -e '.[security]'
 	@$(BIN)/python -m tests.dependencies
+
+dist: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.packaging.matrix --only-build
+
+test-dist: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.packaging.matrix
 
 clean:
 	rm -rf .venv .venv-3.* sprocket-data build dist .mypy_cache .ruff_cache .pytest_cache tests/compat/java/target tests/compat/clients5/java/target .bench
