@@ -33,7 +33,7 @@ from sprocket.store.reading.queue_reader import NO_QUEUE, ReadFilter, ReadResult
 from sprocket.store.reading.stored_queues import StoredQueues
 from sprocket.store.views.consume_queue import ConsumeQueue
 from sprocket.store.views.tag_codes import TagCodes
-from sprocket.store.writing.appender import Appended
+from sprocket.store.writing.appender import Appended, Kernel, Stored
 
 
 class Store:
@@ -196,6 +196,11 @@ class Store:
             IllegalDraft, DiskFull, StoreError, ClosedError: as `append`, if the first is refused.
         """
         return self._appender.append_all(drafts)
+
+    def append_run(self, kernel: Kernel) -> Stored | None:
+        """Has a kernel write messages; None if it writes none, or may not: messages are refused,
+        or readers see them later."""
+        return self._appender.append_run(kernel)
 
     def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
         """Writes messages one after the other: all of them, or none if one is refused.
