@@ -63,8 +63,9 @@ run: $(VENV)/run.stamp
 cluster: $(VENV)/cluster.stamp
 	@$(BIN)/python -m sprocket.demo.cluster $(ARGS)
 
+# A file of tests runs in one process; more than four Spark sessions and Java brokers need much memory.
 test: $(VENV)/dev.stamp
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 # A failure on one Python does not keep the tests from the next; one that is not here is left out.
 test-pythons:
@@ -80,6 +81,7 @@ lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 -p sprocket.client -p sprocket.admin -p sprocket.cli -p sprocket.spark -p sprocket.testing
 	@$(BIN)/python -m pytest -q tests/test_tidy.py
 
 format: $(VENV)/dev.stamp
