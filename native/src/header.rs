@@ -4,6 +4,8 @@
 //! in Python decides. So this reader may be strict, but must never accept what that one reads
 //! differently. Source of the fields: SendMessageRequestHeaderV2 of RocketMQ 4.9 and 5.x.
 
+use memchr::{memchr, memchr2};
+
 /// The code of a send with fields of one letter.
 const SEND: i64 = 310;
 const ONEWAY: i64 = 2;
@@ -46,15 +48,16 @@ impl<'a> Scan<'a> {
         self.take(b'"')?;
         let start = self.at;
         loop {
-            match *self.bytes.get(self.at)? {
-                b'"' => break,
-                b'\\' => self.at += 2,
-                0x20..=0x7e => self.at += 1,
-                _ => return None,
+            self.at += memchr2(b'"', b'\\', self.bytes.get(self.at..)?)?;
+            if self.bytes[self.at] == b'"' {
+                break;
             }
+            self.at += 2;
         }
+        let text = &self.bytes[start..self.at];
         self.at += 1;
-        self.bytes.get(start..self.at - 1)
+        let is_usual = text.iter().fold(true, |all, byte| all & (b' '..=b'~').contains(byte));
+        is_usual.then_some(text)
     }
 
     /// A number without quotes.
@@ -204,7 +207,7 @@ fn read_fields<'a>(scan: &mut Scan<'a>) -> Option<Header<'a>> {
 /// Adds a text to `out` with its escapes resolved; `None` if it is not ASCII, or one is unusual.
 pub fn unescape(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut rest = text;
-    while let Some(at) = rest.iter().position(|&byte| byte == b'\\') {
+    while let Some(at) = memchr(b'\\', rest) {
         out.extend_from_slice(&rest[..at]);
         let escape = *rest.get(at + 1)?;
         let (byte, length) = match escape {

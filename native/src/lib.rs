@@ -17,7 +17,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple};
 use record::{Common, ENTRY_BYTES, TOPIC_BYTES_MAX};
-use std::io::Write;
+use std::ops::Range;
 
 const PREFIX_BYTES: usize = 8;
 const LENGTH_BYTES: usize = 4;
@@ -34,7 +34,8 @@ struct Send<'a> {
     header: Header<'a>,
     body: &'a [u8],
     /// Its properties in the text of all, and what they say.
-    text: std::ops::Range<usize>,
+    text: Range<usize>,
+    said: Properties,
     topic: usize,
     queue: usize,
     /// Where the frame ends in the read.
@@ -193,17 +194,16 @@ impl<'a, 'py> Run<'_, 'a, 'py> {
                 texts.push(PAIR_END); // as clients of RocketMQ 4 send it
             }
             let length = texts.len() - begin;
-            if length > self.kernel.properties_max
-                || properties::read(&texts[begin..], &self.kernel.names).is_none()
-            {
+            if length > self.kernel.properties_max {
                 break;
             }
+            let Some(said) = properties::read(&texts[begin..], &self.kernel.names) else { break };
             let Some(topic) = self.topic(py, header.topic, topic_of)? else { break };
             if header.queue >= self.topics[topic].queues {
                 break;
             }
             let Some(queue) = self.queue(py, topic, header.queue, queues)? else { break };
-            sends.push(Send { header, body, text: begin..texts.len(), topic, queue, end });
+            sends.push(Send { header, body, text: begin..texts.len(), said, topic, queue, end });
             at = end;
         }
         Ok(sends)
@@ -282,7 +282,6 @@ impl<'a, 'py> Run<'_, 'a, 'py> {
         let (mut used, mut count) = (0, 0);
         for send in sends {
             let properties = &texts[send.text.clone()];
-            let said = properties::read(properties, &self.kernel.names).expect("it was read before");
             let (topic, queue) = (&mut self.topics[send.topic], &mut self.queues[send.queue]);
             let size = record::record_bytes(send.header.topic, properties, send.body, common);
             let place = (end - base) as usize;
@@ -301,14 +300,15 @@ impl<'a, 'py> Run<'_, 'a, 'py> {
                 &send.header, sys_flag, queue.end, end, properties, send.body, common,
             );
             let slot = &mut entries[entry..entry + ENTRY_BYTES];
-            record::write_entry(slot, end, size, said.tag_code);
-            said.each_key(|key| {
+            record::write_entry(slot, end, size, send.said.tag_code);
+            send.said.each_key(properties, |key| {
                 let hash = java_hash(topic.hash, key);
                 hashes.push(hash.checked_abs().unwrap_or(0));
                 log_offsets.push(end);
             });
             if !send.header.is_oneway {
-                self.kernel.reply(&mut replies, &send.header, &said, queue.end, end);
+                let unique_key = &properties[send.said.unique_key.clone()];
+                self.kernel.reply(&mut replies, &send.header, unique_key, queue.end, end);
             }
             if queue.first_log_offset < 0 {
                 queue.first_log_offset = end;
@@ -365,7 +365,7 @@ impl SendKernel {
         &self,
         out: &mut Vec<u8>,
         header: &Header,
-        said: &Properties,
+        unique_key: &[u8],
         queue_offset: i64,
         log_offset: i64,
     ) {
@@ -378,15 +378,15 @@ impl SendKernel {
         });
         out.extend_from_slice(&digits);
         out.extend_from_slice(queue);
-        write!(out, "{}", header.queue).expect("a vector grows");
+        number(out, header.queue.into());
         out.extend_from_slice(offset);
-        write!(out, "{queue_offset}").expect("a vector grows");
+        number(out, queue_offset);
         out.extend_from_slice(key);
         out.push(b'"');
-        out.extend_from_slice(said.unique_key);
+        out.extend_from_slice(unique_key);
         out.push(b'"');
         out.extend_from_slice(opaque);
-        write!(out, "{}", header.opaque).expect("a vector grows");
+        number(out, header.opaque.into());
         out.extend_from_slice(after);
         let length = (out.len() - begin - PREFIX_BYTES) as u32;
         out[begin..begin + 4].copy_from_slice(&(length + LENGTH_BYTES as u32).to_be_bytes());
@@ -414,6 +414,24 @@ fn mutable(buffer: &PyBuffer<u8>) -> &mut [u8] {
     // The call holds the interpreter, and calls nothing of Python's while it uses the slice; log
     // and queues never share a buffer, and each slice is used by one statement at a time.
     unsafe { std::slice::from_raw_parts_mut(buffer.buf_ptr().cast(), buffer.len_bytes()) }
+}
+
+/// Adds the digits of a number.
+fn number(out: &mut Vec<u8>, value: i64) {
+    let mut digits = [0; 20];
+    let (mut at, mut rest) = (digits.len(), value.unsigned_abs());
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[at..]);
 }
 
 /// Numbers as bytes in the machine's order.

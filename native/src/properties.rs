@@ -3,6 +3,9 @@
 //! Only what the broker stores unchanged is read; everything else gives `None`.
 //! Source: MessageDecoder.string2messageProperties of RocketMQ 5.x.
 
+use memchr::{memchr, memchr2};
+use std::ops::Range;
+
 pub const NAME_END: u8 = 1;
 pub const PAIR_END: u8 = 2;
 
@@ -21,12 +24,12 @@ pub struct Names {
 }
 
 /// What the properties say, as places in their text.
-#[derive(Debug, PartialEq)]
-pub struct Properties<'a> {
+#[derive(Debug, Default, PartialEq)]
+pub struct Properties {
     pub tag_code: i32,
-    pub unique_key: &'a [u8],
+    pub unique_key: Range<usize>,
     /// Words by which the message can be found.
-    pub keys: &'a [u8],
+    pub keys: Range<usize>,
 }
 
 /// Java's `String.hashCode` of ASCII characters, going on from the hash of what is before them.
@@ -37,26 +40,32 @@ pub fn java_hash(before: i32, text: &[u8]) -> i32 {
 }
 
 /// Reads a text that ends with a pair.
-pub fn read<'a>(text: &'a [u8], names: &Names) -> Option<Properties<'a>> {
+pub fn read(text: &[u8], names: &Names) -> Option<Properties> {
     let mut seen: [&[u8]; PAIRS_MAX] = [b""; PAIRS_MAX];
-    let mut found = Properties { tag_code: 0, unique_key: b"", keys: b"" };
-    let pairs = text.strip_suffix(&[PAIR_END])?;
-    for (count, pair) in pairs.split(|&byte| byte == PAIR_END).enumerate() {
-        let middle = pair.iter().position(|&byte| byte == NAME_END)?;
-        let (name, value) = (&pair[..middle], &pair[middle + 1..]);
-        if name.is_empty() || value.is_empty() || value.contains(&NAME_END) {
-            return None;
+    let mut found = Properties::default();
+    let (mut at, mut count) = (0, 0);
+    while at < text.len() {
+        let middle = at + memchr2(NAME_END, PAIR_END, &text[at..])?;
+        let end = middle + memchr(PAIR_END, &text[middle..])?;
+        if middle == at || end <= middle + 1 {
+            return None; // no name or no value
         }
-        if count >= PAIRS_MAX || seen[..count].contains(&name) {
+        let (name, value) = (&text[at..middle], &text[middle + 1..end]);
+        if memchr(NAME_END, value).is_some()
+            || count >= PAIRS_MAX
+            || seen[..count].contains(&name)
+        {
             return None;
         }
         seen[count] = name;
+        count += 1;
+        at = end + 1;
         if name == names.unique_key {
-            found.unique_key = value;
+            found.unique_key = middle + 1..end;
         } else if name == names.tags {
             found.tag_code = java_hash(0, value);
         } else if name == names.keys {
-            found.keys = value;
+            found.keys = middle + 1..end;
         } else if name.starts_with(&names.special_prefix)
             || names.special.iter().any(|special| special == name)
         {
@@ -64,20 +73,25 @@ pub fn read<'a>(text: &'a [u8], names: &Names) -> Option<Properties<'a>> {
         }
     }
     let is_usual = |byte: &u8| matches!(byte, b'!'..=b'~') && !matches!(byte, b'"' | b'\\');
-    let length = found.unique_key.len();
-    if length == 0 || length > UNIQUE_KEY_BYTES_MAX || !found.unique_key.iter().all(is_usual) {
+    let unique_key = &text[found.unique_key.clone()];
+    let length = unique_key.len();
+    if length == 0 || length > UNIQUE_KEY_BYTES_MAX || !unique_key.iter().all(is_usual) {
         return None;
     }
     // Python splits words at more characters than blanks.
-    found.keys.iter().all(|byte| (b' '..=b'~').contains(byte)).then_some(found)
+    let keys = &text[found.keys.clone()];
+    keys.iter().all(|byte| (b' '..=b'~').contains(byte)).then_some(found)
 }
 
-impl<'a> Properties<'a> {
-    /// The unique key, then each other key once.
-    pub fn each_key(&self, mut found: impl FnMut(&'a [u8])) {
-        found(self.unique_key);
+impl Properties {
+    /// The unique key, then each other key once, of the text that was read.
+    pub fn each_key<'a>(&self, text: &'a [u8], mut found: impl FnMut(&'a [u8])) {
+        found(&text[self.unique_key.clone()]);
+        if self.keys.is_empty() {
+            return;
+        }
         let mut words: Vec<&[u8]> = Vec::new();
-        for word in self.keys.split(|&byte| byte == b' ') {
+        for word in text[self.keys.clone()].split(|&byte| byte == b' ') {
             if !word.is_empty() && !words.contains(&word) {
                 words.push(word);
                 found(word);
