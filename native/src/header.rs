@@ -56,7 +56,9 @@ impl<'a> Scan<'a> {
         }
         let text = &self.bytes[start..self.at];
         self.at += 1;
-        let is_usual = text.iter().fold(true, |all, byte| all & (b' '..=b'~').contains(byte));
+        let is_usual = text
+            .iter()
+            .fold(true, |all, byte| all & (b' '..=b'~').contains(byte));
         is_usual.then_some(text)
     }
 
@@ -82,8 +84,14 @@ fn whole(text: &[u8], digits_max: usize) -> Option<i64> {
     if !is_shortest || digits.len() > digits_max || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let value = digits.iter().fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
-    Some(if digits.len() < text.len() { -value } else { value })
+    let value = digits
+        .iter()
+        .fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
+    Some(if digits.len() < text.len() {
+        -value
+    } else {
+        value
+    })
 }
 
 fn int(text: &[u8]) -> Option<i32> {

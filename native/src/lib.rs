@@ -107,7 +107,13 @@ impl SendKernel {
         }
         let (tags, keys, unique_key) = names;
         Ok(Self {
-            names: Names { tags, keys, unique_key, special, special_prefix },
+            names: Names {
+                tags,
+                keys,
+                unique_key,
+                special,
+                special_prefix,
+            },
             marks,
             store_host: eight(&store_host)?,
             reply,
@@ -147,7 +153,11 @@ impl SendKernel {
             stored_ms,
             marks: &self.marks,
         };
-        let mut run = Run { kernel: self, topics: Vec::new(), queues: Vec::new() };
+        let mut run = Run {
+            kernel: self,
+            topics: Vec::new(),
+            queues: Vec::new(),
+        };
         let mut texts = Vec::new();
         let sends = run.read(py, data.as_bytes(), body_max, queues, topic_of, &mut texts)?;
         if sends.is_empty() {
@@ -158,7 +168,9 @@ impl SendKernel {
 }
 
 fn eight(bytes: &[u8]) -> PyResult<[u8; 8]> {
-    bytes.try_into().map_err(|_| PyValueError::new_err("an address has eight bytes here"))
+    bytes
+        .try_into()
+        .map_err(|_| PyValueError::new_err("an address has eight bytes here"))
 }
 
 /// One call of `take`.
@@ -183,7 +195,9 @@ impl<'a, 'py> Run<'_, 'a, 'py> {
         let mut at = 0;
         while sends.len() < MESSAGES_MAX {
             let begin = texts.len();
-            let Some((header, body, end)) = frame(data, at) else { break };
+            let Some((header, body, end)) = frame(data, at) else {
+                break;
+            };
             if body.is_empty() || body.len() > body_max || header.topic.len() > TOPIC_BYTES_MAX {
                 break;
             }
@@ -197,13 +211,27 @@ impl<'a, 'py> Run<'_, 'a, 'py> {
             if length > self.kernel.properties_max {
                 break;
             }
-            let Some(said) = properties::read(&texts[begin..], &self.kernel.names) else { break };
-            let Some(topic) = self.topic(py, header.topic, topic_of)? else { break };
+            let Some(said) = properties::read(&texts[begin..], &self.kernel.names) else {
+                break;
+            };
+            let Some(topic) = self.topic(py, header.topic, topic_of)? else {
+                break;
+            };
             if header.queue >= self.topics[topic].queues {
                 break;
             }
-            let Some(queue) = self.queue(py, topic, header.queue, queues)? else { break };
-            sends.push(Send { header, body, text: begin..texts.len(), said, topic, queue, end });
+            let Some(queue) = self.queue(py, topic, header.queue, queues)? else {
+                break;
+            };
+            sends.push(Send {
+                header,
+                body,
+                text: begin..texts.len(),
+                said,
+                topic,
+                queue,
+                end,
+            });
             at = end;
         }
         Ok(sends)
@@ -218,7 +246,9 @@ impl<'a, 'py> Run<'_, 'a, 'py> {
         if let Some(at) = self.topics.iter().position(|topic| topic.name == name) {
             return Ok(Some(at));
         }
-        let Ok(text) = std::str::from_utf8(name) else { return Ok(None) };
+        let Ok(text) = std::str::from_utf8(name) else {
+            return Ok(None);
+        };
         let text = PyString::new(py, text);
         let said = topic_of.call1((&text,))?;
         if said.is_none() {
@@ -226,7 +256,15 @@ impl<'a, 'py> Run<'_, 'a, 'py> {
         }
         let (queues, more_flags) = said.extract()?;
         let hash = java_hash(java_hash(0, name), b"#");
-        self.topics.push(Topic { name, text, queues, more_flags, hash, count: 0, bytes: 0 });
+        self.topics.push(Topic {
+            name,
+            text,
+            queues,
+            more_flags,
+            hash,
+            count: 0,
+            bytes: 0,
+        });
         Ok(Some(self.topics.len() - 1))
     }
 
@@ -255,7 +293,14 @@ impl<'a, 'py> Run<'_, 'a, 'py> {
             return Ok(None);
         }
         self.queues.push(Queue {
-            object, buffer, topic, number, base, room_end, end, first_log_offset: -1,
+            object,
+            buffer,
+            topic,
+            number,
+            base,
+            room_end,
+            end,
+            first_log_offset: -1,
         });
         Ok(Some(self.queues.len() - 1))
     }
@@ -297,7 +342,13 @@ impl<'a, 'py> Run<'_, 'a, 'py> {
             let sys_flag = send.header.sys_flag & self.kernel.sender_bits | topic.more_flags;
             record::write(
                 &mut file[place..place + size],
-                &send.header, sys_flag, queue.end, end, properties, send.body, common,
+                &send.header,
+                sys_flag,
+                queue.end,
+                end,
+                properties,
+                send.body,
+                common,
             );
             let slot = &mut entries[entry..entry + ENTRY_BYTES];
             record::write_entry(slot, end, size, send.said.tag_code);
@@ -308,7 +359,8 @@ impl<'a, 'py> Run<'_, 'a, 'py> {
             });
             if !send.header.is_oneway {
                 let unique_key = &properties[send.said.unique_key.clone()];
-                self.kernel.reply(&mut replies, &send.header, unique_key, queue.end, end);
+                self.kernel
+                    .reply(&mut replies, &send.header, unique_key, queue.end, end);
             }
             if queue.first_log_offset < 0 {
                 queue.first_log_offset = end;
@@ -333,7 +385,14 @@ impl<'a, 'py> Run<'_, 'a, 'py> {
         }
         let replies = PyBytes::new(py, &replies);
         let (hashes, offsets) = (native(&hashes), native(&log_offsets));
-        (used, replies, count, topics, PyBytes::new(py, hashes), PyBytes::new(py, offsets))
+        (
+            used,
+            replies,
+            count,
+            topics,
+            PyBytes::new(py, hashes),
+            PyBytes::new(py, offsets),
+        )
             .into_pyobject(py)
             .map(Some)
     }
@@ -346,11 +405,16 @@ impl Queue<'_> {
             return Ok(());
         }
         self.object.setattr(intern!(py, "max_offset"), self.end)?;
-        let unsynced: i64 = self.object.getattr(intern!(py, "unsynced_log_offset"))?.extract()?;
+        let unsynced: i64 = self
+            .object
+            .getattr(intern!(py, "unsynced_log_offset"))?
+            .extract()?;
         if unsynced < 0 {
-            self.object.setattr(intern!(py, "unsynced_log_offset"), self.first_log_offset)?;
+            self.object
+                .setattr(intern!(py, "unsynced_log_offset"), self.first_log_offset)?;
         }
-        self.object.setattr(intern!(py, "is_used"), PyBool::new(py, true))?;
+        self.object
+            .setattr(intern!(py, "is_used"), PyBool::new(py, true))?;
         let arrival = self.object.getattr(intern!(py, "arrival"))?;
         if !arrival.is_none() {
             arrival.call_method1(intern!(py, "rise"), (self.end,))?;
@@ -370,7 +434,9 @@ impl SendKernel {
         log_offset: i64,
     ) {
         let begin = out.len();
-        let [before, queue, offset, key, opaque, after] = &self.reply[..] else { unreachable!() };
+        let [before, queue, offset, key, opaque, after] = &self.reply[..] else {
+            unreachable!()
+        };
         out.extend_from_slice(&[0; PREFIX_BYTES]);
         out.extend_from_slice(before);
         let digits: [u8; 16] = std::array::from_fn(|place| {

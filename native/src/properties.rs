@@ -51,9 +51,7 @@ pub fn read(text: &[u8], names: &Names) -> Option<Properties> {
             return None; // no name or no value
         }
         let (name, value) = (&text[at..middle], &text[middle + 1..end]);
-        if memchr(NAME_END, value).is_some()
-            || count >= PAIRS_MAX
-            || seen[..count].contains(&name)
+        if memchr(NAME_END, value).is_some() || count >= PAIRS_MAX || seen[..count].contains(&name)
         {
             return None;
         }
@@ -80,7 +78,9 @@ pub fn read(text: &[u8], names: &Names) -> Option<Properties> {
     }
     // Python splits words at more characters than blanks.
     let keys = &text[found.keys.clone()];
-    keys.iter().all(|byte| (b' '..=b'~').contains(byte)).then_some(found)
+    keys.iter()
+        .all(|byte| (b' '..=b'~').contains(byte))
+        .then_some(found)
 }
 
 impl Properties {

@@ -136,13 +136,13 @@ class Dispatch:
             return None
         try:
             stored = kernel(data, peer)
-        except Exception:
+        except Exception:  # what is native must not end the connection
             self._kernel = None
             logger.exception("the kernel failed and is not used any more")
             return None
         if stored is None:
             return None
-        self.counts[RequestCode.SEND_MESSAGE_V2] += stored.count
+        self.counts[RequestCode.SEND_MESSAGE_V2] += stored.messages
         return stored.used, stored.replies
 
     def answer_first(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:

@@ -87,8 +87,9 @@ class RequestTable:
         )
         messages, self._runs, reader = self._messages(placing)
         self._kernel = KernelSends(
-            placing, parts.stamp, parts.ingress, parts.acknowledgement, store_host=place.packed
-        )
+            placing, parts.stamp, parts.ingress, parts.acknowledgement, store_host=place.packed,
+            is_wanted=settings.config.kernel,
+        )  # fmt: skip
         self._table = {**messages, **self._consumers(), **self._operators()}
         self._table |= around(
             dict(self._table), self._tables, settings, pool=parts.pool, reader=reader,

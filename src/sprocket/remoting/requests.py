@@ -42,9 +42,9 @@ class PeerRequests:
     """
 
     __slots__ = (
-        "_endpoint", "_is_in_line", "_loop", "_on_change", "_peer", "_put_off", "_shortcut", "_tasks_max",
-        "_turns", "_unread_bytes", "_unread_bytes_max", "_waits_for_reader", "_when_handled",
-        "_writer", "behind_until", "tasks",
+        "_endpoint", "_is_in_line", "_loop", "_on_change", "_peer", "_put_off", "_shortcut",
+        "_tasks_max", "_turns", "_unread_bytes", "_unread_bytes_max", "_waits_for_reader",
+        "_when_handled", "_writer", "behind_until", "tasks",
     )  # fmt: skip
 
     def __init__(

@@ -200,7 +200,7 @@ class Ingress:
             return None
         stored = self._store.append_run(kernel)
         if stored is not None:
-            self.count += stored.count
+            self.count += stored.messages
             for topic, count, size in stored.topics:
                 self._volumes.put(topic, size, count=count, calls=count)
         return stored

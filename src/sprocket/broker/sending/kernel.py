@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -27,6 +28,8 @@ from sprocket.remoting.transport import Peer
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.views.consume_queue import ConsumeQueue
 from sprocket.store.writing.appender import Stored
+
+logger = logging.getLogger(__name__)
 
 #: The topic's write queues, and bits for the system flags of its messages.
 _TopicOf = Callable[[str], tuple[int, int] | None]
@@ -59,6 +62,7 @@ class KernelSends:
 
     Args:
         store_host: the broker's address in binary form.
+        is_wanted: whether the kernel is used, if it is installed.
     """
 
     def __init__(
@@ -69,11 +73,14 @@ class KernelSends:
         acknowledgement: Acknowledgement,
         *,
         store_host: bytes,
+        is_wanted: bool = True,
     ) -> None:
         self._placing = placing
         self._ingress = ingress
         self._kernel: _SendKernel | None = None
-        if len(store_host) == V4_BYTES and acknowledgement.is_at_once and is_installed():
+        can_be_used = len(store_host) == V4_BYTES and acknowledgement.is_at_once
+        if is_wanted and can_be_used and is_installed():
+            logger.info("plain sends are taken by the native kernel")
             self._kernel = importlib.import_module("sprocket_native").SendKernel(
                 (TAGS.encode(), KEYS.encode(), UNIQUE_KEY.encode()),
                 [name.encode() for name in sorted(CHANGED)],

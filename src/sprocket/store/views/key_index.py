@@ -184,7 +184,7 @@ class KeyIndex:
         self._put(self._pending.places(batch.key_columns()))
 
     def catch_up(self, count_max: int | None = None) -> int:
-        """Adds records that wait, oldest first: `count_max`, or all. Returns how many still wait."""
+        """Adds records that wait, the oldest first. Returns how many still wait."""
         pending = self._pending
         if not pending.count and self._left:
             self._put_left()

@@ -51,14 +51,14 @@ class Stored(NamedTuple):
     Attributes:
         used: how many bytes of the requests.
         replies: the frames that answer them.
-        count: how many messages.
+        messages: how many.
         topics: name, messages, and bytes of records of each topic.
         hashes, log_offsets: for the key index, see `HashedKeys`.
     """
 
     used: int
     replies: bytes
-    count: int
+    messages: int
     topics: Sequence[tuple[str, int, int]]
     hashes: bytes
     log_offsets: bytes
@@ -73,8 +73,8 @@ class Appender:
     """Appends to one log."""
 
     __slots__ = (
-        "_appended", "_body_max", "_by_name", "_encode", "_flags", "_index", "_log", "_now_ms", "_on_append",
-        "_queues", "_store_host", "_views",
+        "_appended", "_body_max", "_by_name", "_encode", "_flags", "_index", "_log", "_now_ms",
+        "_on_append", "_queues", "_store_host", "_views",
     )  # fmt: skip
 
     def __init__(
