@@ -76,7 +76,7 @@ struct Queue<'py> {
 ///     sender_bits: bits of the system flag that are stored.
 ///     properties_max: longest text of properties, bytes.
 ///     queue_type: the class of the queues that are written.
-#[pyclass(frozen)]
+#[pyclass(frozen, module = "sprocket_native")]
 struct SendKernel {
     names: Names,
     marks: Vec<u8>,
