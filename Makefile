@@ -4,6 +4,7 @@
 #   make cluster  three brokers with failover: breaks them, and measures what it costs
 #   make test     sets up and passes every test (PYTHON=python3.13: on that Python)
 #   make test-pythons   every test on every Python of pyproject.toml that is here
+#   make native   installs the optional native kernel of the broker; it needs cargo
 #   make bench    measures, with the Java broker beside it where Java and Maven are present
 #   make lint     style, types, structure
 #   make sim      simulated histories: make sim SEED=17, or SEEDS=1..500 SCENARIO=ordered
@@ -33,7 +34,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies dist test-dist clean
+.PHONY: help native run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies dist test-dist clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -65,8 +66,9 @@ run: $(VENV)/run.stamp
 cluster: $(VENV)/cluster.stamp
 	@$(BIN)/python -m sprocket.demo.cluster $(ARGS)
 
+# A file of tests runs in one process; more than four Spark sessions and Java brokers need much memory.
 test: $(VENV)/dev.stamp
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 # A failure on one Python does not keep the tests from the next; one that is not here is left out.
 test-pythons:
@@ -77,6 +79,10 @@ test-pythons:
 		$(MAKE) --no-print-directory test PYTHON=python$$version || failed="$$failed $$version"; \
 	done; \
 	test -z "$$failed" || { echo "failed on$$failed"; exit 1; }
+
+# The optional kernel of the broker, in Rust: it needs cargo.
+native: $(VENV)/run.stamp
+	@$(PIP) install ./native
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .

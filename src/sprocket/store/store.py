@@ -9,7 +9,7 @@
     <root>/config/          state files of the broker, see `snapshot`
 
 Other files there are ignored. Appending and reading are plain calls: between two awaits the caller
-has the store for itself. Source: DefaultMessageStore, StorePathConfigHelper of RocketMQ 5.x.
+has the store to itself. Source: DefaultMessageStore, StorePathConfigHelper of RocketMQ 5.x.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sprocket.store.reading.queue_reader import NO_QUEUE, ReadFilter, ReadResult
 from sprocket.store.reading.stored_queues import StoredQueues
 from sprocket.store.views.consume_queue import ConsumeQueue
 from sprocket.store.views.tag_codes import TagCodes
-from sprocket.store.writing.appender import Appended
+from sprocket.store.writing.appender import Appended, Kernel, Stored
 
 
 class Store:
@@ -60,12 +60,9 @@ class Store:
         self.lite = parts.lite_topics
         self.cold = ColdReads(parts.log, parts.queues.by_name, parts.index)
         self.stored = StoredQueues(parts.log, parts.queues.by_name)
-        self._abort = parts.abort
-        self._deleted = parts.deleted
-        self._queues = parts.queues
-        self._by_name = parts.queues.by_name
-        self._index = parts.index
-        self._views = parts.views
+        self._abort, self._deleted = parts.abort, parts.deleted
+        self._queues, self._by_name = parts.queues, parts.queues.by_name
+        self._index, self._views = parts.index, parts.views
         self._confirmed = parts.confirmed
         self._appender = parts.appender
         self._checkpoint = parts.checkpoint
@@ -196,6 +193,10 @@ class Store:
             IllegalDraft, DiskFull, StoreError, ClosedError: as `append`, if the first is refused.
         """
         return self._appender.append_all(drafts)
+
+    def append_run(self, kernel: Kernel) -> Stored | None:
+        """Has a kernel write messages; None if it writes none, or may write none now."""
+        return self._appender.append_run(kernel)
 
     def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
         """Writes messages one after the other: all of them, or none if one is refused.
