@@ -210,17 +210,21 @@ def _nameserver(loaded: LoadedConfig, root: str) -> NameServer:
     from dataclasses import replace
 
     from sprocket.audit.config import AuditConfig
+    from sprocket.base.loaded_config import DEFAULT
     from sprocket.nameserver.config import NameServerConfig
     from sprocket.nameserver.nameserver import NameServer
     from sprocket.remoting.tls.settings import TlsConfig
 
     config, audit = loaded.of(NameServerConfig), loaded.of(AuditConfig)
     folder = f"{root}/nameserver"
+    # Keys of an ordered topic stay with their queues while a broker is down, if routes say so.
+    is_open = loaded.origins["nameserver.order_conf_in_routes"] == DEFAULT
     return NameServer(
         replace(
             config,
             kv_path=config.kv_path or f"{folder}/kvConfig.json",
             accounts_path=config.accounts_path or f"{folder}/accounts.json",
+            order_conf_in_routes=config.order_conf_in_routes or is_open,
         ),
         tls=loaded.of(TlsConfig).whole(),
         audit=replace(audit, path=audit.path or f"{root}/audit"),

@@ -49,11 +49,14 @@ def serve_until_signal(
 ) -> NoReturn:
     """Runs a server until a signal.
 
+    systemd, if it has started this process, learns when it is ready and when it stops.
+
     Args:
         ready: makes the line that is printed when it is ready.
         about: makes what its parent is told instead, if one started it.
     """
     from sprocket.runtime import process
+    from sprocket.runtime.notify import READY, STOPPING, notify, status
 
     _log(verbose=verbose)
 
@@ -61,11 +64,15 @@ def serve_until_signal(
         if about is not None:
             process.end_with_parent(_ORPHAN_SECONDS)
         async with server:
-            if about is None:
-                typer.echo(ready(server))
-            else:
-                typer.echo(json.dumps({k: v for k, v in about(server).items() if v is not None}))
-            await server.serve()
+            line = ready(server)
+            if about is not None:
+                line = json.dumps({k: v for k, v in about(server).items() if v is not None})
+            typer.echo(line)
+            notify(READY, status(line))
+            try:
+                await server.serve()
+            finally:
+                notify(STOPPING)
 
     code = process.run(main())
     raise typer.Exit(0 if code == process.INTERRUPTED else code)

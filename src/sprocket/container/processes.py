@@ -17,8 +17,9 @@ from collections.abc import Callable, Mapping
 
 from sprocket.container.children import CHILD, ChildFailed, ChildSpec
 
-#: Variables that set an option of the command itself, which would win over the settings.
-_OPTIONS = ("SPROCKET_NAMESERVERS", "NAMESRV_ADDR")
+#: Variables that are not for the processes: they set an option of the command itself, which would
+#: win over the settings, or are for the one process that systemd has started.
+_NOT_PASSED = ("SPROCKET_NAMESERVERS", "NAMESRV_ADDR", "NOTIFY_SOCKET")
 #: A longer line of a log is broken.
 _LINE_BYTES_MAX = 1 << 20
 _READ_BYTES = 1 << 16
@@ -51,7 +52,7 @@ class ProcessLauncher:
             ChildFailed: it ended before.
             OSError: the system starts no process.
         """
-        environment = {k: v for k, v in os.environ.items() if k not in _OPTIONS}
+        environment = {k: v for k, v in os.environ.items() if k not in _NOT_PASSED}
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "sprocket", *spec.arguments, CHILD,
             stdin=PIPE, stdout=PIPE, stderr=PIPE,

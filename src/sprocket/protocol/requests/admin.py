@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sprocket.protocol.command import Header, Long
+import msgspec
+
+from sprocket.protocol.command import Header, Int, Long
 
 
 class UpdateBrokerConfig(Header, kw_only=True):
@@ -73,3 +75,14 @@ class RemoveBroker(Header, kw_only=True):
     broker_name: str
     broker_cluster_name: str
     broker_id: Long
+
+
+class SetReadAhead(Header, kw_only=True):
+    """Whether a broker's system reads the log's files ahead: 0, it does; 1, it does not.
+
+    Source: AdminBrokerProcessor.setCommitLogReadaheadMode of RocketMQ 5.3.3.
+    """
+
+    code: ClassVar[int] = 2004
+
+    read_ahead_mode: Int = msgspec.field(name="READ_AHEAD_MODE")
