@@ -41,7 +41,8 @@ def processes_of(parent: int) -> dict[str, int]:
     found = {}
     for each in path.read_text().split():
         words = Path(f"/proc/{each}/cmdline").read_bytes().decode().split("\0")
-        found[words[words.index("--name") + 1]] = int(each)
+        if "--name" in words:  # not while the process is being made
+            found[words[words.index("--name") + 1]] = int(each)
     return found
 
 
