@@ -234,6 +234,7 @@ def broker(
     """Runs a broker, which stores messages and delivers them to consumers."""
     from sprocket.audit.config import AuditConfig
     from sprocket.broker.config import BrokerConfig
+    from sprocket.broker.tables.measures import BrokerMeasures
     from sprocket.metrics.config import MetricsConfig
     from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.store.config import StoreConfig
@@ -260,6 +261,7 @@ def broker(
         replace(loaded.of(StoreConfig), path=path),
         loaded.of(TlsConfig).whole(),
         loaded.of(AuditConfig),
+        measures=BrokerMeasures() if loaded.of(MetricsConfig).measures else None,
     )
     serve_until_signal(
         _observed(made, loaded.of(MetricsConfig)),
@@ -280,7 +282,7 @@ def _observed(made: Broker, config: Any) -> Observed[Broker]:
     return Observed(made, config, "broker", source, BrokerHealth(made))
 
 
-def _broker(config: Any, store: Any, tls: Any, audit: Any) -> Broker:
+def _broker(config: Any, store: Any, tls: Any, audit: Any, *, measures: Any) -> Broker:
     from sprocket.broker.broker import Broker
     from sprocket.runtime.clock import SystemClock
     from sprocket.runtime.disk import SystemDisk
@@ -297,6 +299,7 @@ def _broker(config: Any, store: Any, tls: Any, audit: Any) -> Broker:
         memory_bytes=memory_bytes(),
         tls=tls,
         audit=audit,
+        measures=measures,
     )
 
 
