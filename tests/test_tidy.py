@@ -64,7 +64,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "store": (
         ("config",), ("state",), ("log",), ("views",), ("reading", "writing", "inspection"),
-        ("opening",),
+        ("opening", "backup"),
     ),
     "broker": (
         ("replica_config",), ("account_config",), ("pop_config",), ("lite_config",),

@@ -264,7 +264,7 @@ class RequestTable:
             **FigureRequests(queues, tables.offsets, state=parts.state).endpoints(),
             **VolumeRequests(tables.volumes, cluster=self._settings.config.cluster).endpoints(),
             **connections.endpoints(),
-            **ReplicaRequests(self._store, parts.replication).endpoints(),
+            **ReplicaRequests(self._store, parts.replication, self._clock).endpoints(),
             **ElectionRequests(
                 self._store, parts.replication, settings=self._settings, seat=self._seat
             ).endpoints(),
