@@ -89,9 +89,8 @@ class BrokerParts:
         number: int,
         measures: BrokerMeasures | None = None,
     ) -> None:
-        self.measures = measures
         clock, host = world.clock, place.packed
-        self.replication, self.pool = replication, pool
+        self.replication, self.pool, self.measures = replication, pool, measures
         self._store, self._queue_count = store, 0
         self.followers = _followers(settings, replication, world.entropy)
         tables = self.tables = self._tables(settings, clock, levels)

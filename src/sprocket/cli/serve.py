@@ -22,8 +22,10 @@ from sprocket.cli.options import ConfigFile, Host, Set
 from sprocket.cli.passwords import closing_settings
 
 if TYPE_CHECKING:
+    from sprocket.base.loaded_config import LoadedConfig
     from sprocket.broker.broker import Broker
     from sprocket.metrics.exporting import Observed, Serving
+    from sprocket.store.config import StoreConfig
 
 #: The variable that says how the log is written: `text` or `json`.
 LOG_FORM = "SPROCKET_LOG"
@@ -232,11 +234,8 @@ def broker(
     verbose: Verbose = False,
 ) -> None:
     """Runs a broker, which stores messages and delivers them to consumers."""
-    from sprocket.audit.config import AuditConfig
     from sprocket.broker.config import BrokerConfig
-    from sprocket.broker.tables.measures import BrokerMeasures
     from sprocket.metrics.config import MetricsConfig
-    from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.store.config import StoreConfig
 
     loaded = loading.of_servers(
@@ -256,13 +255,7 @@ def broker(
     if not settings.nameservers:
         loading.note("no name server is given; clients will not find the broker")
     path = os.path.abspath(loaded.of(StoreConfig).path)
-    made = _broker(
-        settings,
-        replace(loaded.of(StoreConfig), path=path),
-        loaded.of(TlsConfig).whole(),
-        loaded.of(AuditConfig),
-        measures=BrokerMeasures() if loaded.of(MetricsConfig).measures else None,
-    )
+    made = _broker(loaded, replace(loaded.of(StoreConfig), path=path))
     serve_until_signal(
         _observed(made, loaded.of(MetricsConfig)),
         lambda made: (
@@ -282,24 +275,29 @@ def _observed(made: Broker, config: Any) -> Observed[Broker]:
     return Observed(made, config, "broker", source, BrokerHealth(made))
 
 
-def _broker(config: Any, store: Any, tls: Any, audit: Any, *, measures: Any) -> Broker:
+def _broker(loaded: LoadedConfig, store: StoreConfig) -> Broker:
+    from sprocket.audit.config import AuditConfig
     from sprocket.broker.broker import Broker
+    from sprocket.broker.config import BrokerConfig
+    from sprocket.broker.tables.measures import BrokerMeasures
+    from sprocket.metrics.config import MetricsConfig
+    from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.runtime.clock import SystemClock
     from sprocket.runtime.disk import SystemDisk
     from sprocket.runtime.entropy import SystemEntropy
     from sprocket.runtime.memory import memory_bytes
 
     return Broker(
-        config,
+        loaded.of(BrokerConfig),
         store=store,
         root=store.path,
         disk=SystemDisk(),
         clock=SystemClock(),
         entropy=SystemEntropy(),
         memory_bytes=memory_bytes(),
-        tls=tls,
-        audit=audit,
-        measures=measures,
+        tls=loaded.of(TlsConfig).whole(),
+        audit=loaded.of(AuditConfig),
+        measures=BrokerMeasures() if loaded.of(MetricsConfig).measures else None,
     )
 
 
