@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-#: Pages of the guide, by the headings under which the site lists them.
+#: Pages of the guide, by the headings under which the site lists them; others come at the end.
 GUIDE: Mapping[str, tuple[str, ...]] = {
     "Messages": ("topics", "delays", "transactions", "filters", "lite"),
     "Consumers": ("consuming", "pop", "ordering", "retries", "offsets", "grpc"),
@@ -42,11 +42,12 @@ TOP: Mapping[str, str] = {
     "Security": "SECURITY.md",
     "Changelog": "CHANGELOG.md",
 }
-#: Pages of the interface in Python: file, heading, and the modules or names whose docstrings it has.
+#: Pages of the interface in Python: file, heading, first line, and the modules or names whose
+#: docstrings it has.
 API: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "api/sprocket.md": (
         "sprocket",
-        "The names of the package itself. `sprocket config reference` lists all settings of clients.",
+        "The names of the package itself; `sprocket config reference` lists all settings.",
         (),
     ),
     "api/blocking.md": (
@@ -61,7 +62,7 @@ API: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
          "sprocket.spark.pipelines.lag", "sprocket.spark.pipelines.volume",
          "sprocket.spark.pipelines.trace", "sprocket.spark.pipelines.mirror"),
     ),
-    "api/admin.md": ("Operating", "The operations of `sprocket topic`, `group` and the others.", ()),
+    "api/admin.md": ("Operating", "The operations of `sprocket topic`, `group` and others.", ()),
     "api/errors.md": ("Errors", "One tree.", ("sprocket.base.errors",)),
 }  # fmt: skip
 
@@ -182,25 +183,24 @@ def admin_modules() -> Iterator[str]:
             yield f"sprocket.admin.{path.stem}"
 
 
+def _names(folder: str) -> set[str]:
+    return {page.stem for page in (ROOT / "docs" / folder).glob("*.md")}
+
+
 def navigation() -> list[object]:
     """The site's list of pages, as `nav` has it."""
-    guide = [{heading: [f"guide/{name}.md" for name in names]} for heading, names in GUIDE.items()]
+    named = [{heading: [f"guide/{name}.md" for name in names]} for heading, names in GUIDE.items()]
+    others = sorted(_names("guide") - {name for names in GUIDE.values() for name in names})
+    more = [{"More": [f"guide/{name}.md" for name in others]}] if others else []
     folders = [
-        {
-            heading: [
-                f"{folder}/index.md",
-                *(
-                    f"{folder}/{page.name}"
-                    for page in sorted((ROOT / "docs" / folder).glob("*.md"))
-                ),
-            ]
-        }
+        {heading: [f"{folder}/{name}.md" for name in ["index", *sorted(_names(folder))]]}
         for folder, (heading, _) in FOLDERS.items()
     ]
     inside = [{heading: name} for heading, name in TOP.items() if heading != "Changelog"]
     return [
         {"Sprocket": "index.md"},
-        *guide,
+        *named,
+        *more,
         {"In Python": [{heading: path} for path, (heading, _, _) in API.items()]},
         {"Inside": [*inside, *folders]},
         {"Changelog": TOP["Changelog"]},
