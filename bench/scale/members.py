@@ -9,14 +9,18 @@ from rich.console import Console
 
 from bench.brokers import create_topic, sprocket_node
 from bench.figures import Figure, Report, Sample, cpu_seconds
+from bench.load import drive, frame
 from bench.scale.many import ManyConnections, heartbeat
 
 TOPIC = "BenchScale"
+_ASKED = 20
 
 JOIN = Figure("all join: broker CPU", "µs/member", False)
 NOTICES = Figure("all join: notices", "per member", False)
 QUIET = Figure("quiet after the last has joined", "s", False)
 BEAT = Figure("broker CPU of a heartbeat", "µs", False)
+LIST = Figure("answer with a group's members", "ms", False)
+LIST_BYTES = Figure("its size", "kB", False)
 LEAVE = Figure("a tenth hangs up: broker CPU", "s", False)
 LEAVE_QUIET = Figure("quiet after that", "s", False)
 
@@ -61,6 +65,9 @@ def _measured(folder: Path, groups: int, members: int) -> Sample:
         many.say(lambda place: beats[place])
         many.until_quiet()
         sample[BEAT] = (cpu_seconds(node.pid) - cpu) / count * 1e6
+        asked = frame(38, {"consumerGroup": "bench_group_0"})
+        seen = drive(node.broker_port, [asked], total=_ASKED)
+        sample |= {LIST: seen.quantile_ms(0.5), LIST_BYTES: seen.body_bytes / _ASKED / 1000}
         cpu = cpu_seconds(node.pid)
         many.hang_up(count // 10)
         many.forget()
