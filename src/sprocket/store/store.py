@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from sprocket.base.errors import StoreError
 from sprocket.base.ports import Clock, DirectoryLock, Disk
 from sprocket.base.watermark import Watermark
+from sprocket.message.draft_batch import DraftBatch
 from sprocket.message.offsets import LONG_MAX, LogOffset, QueueOffset
 from sprocket.message.record import Draft
 from sprocket.store.config import FOLDER_SETTINGS, StoreConfig
@@ -32,6 +33,7 @@ from sprocket.store.reading.finding import KeySearchRange, find
 from sprocket.store.reading.queue_reader import NO_QUEUE, ReadFilter, ReadResult, read_queue
 from sprocket.store.reading.stored_queues import StoredQueues
 from sprocket.store.views.consume_queue import ConsumeQueue
+from sprocket.store.views.entry import EntryColumns
 from sprocket.store.views.tag_codes import TagCodes
 from sprocket.store.writing.appender import Appended
 
@@ -62,8 +64,7 @@ class Store:
         self.stored = StoredQueues(parts.log, parts.queues.by_name)
         self._abort = parts.abort
         self._deleted = parts.deleted
-        self._queues = parts.queues
-        self._by_name = parts.queues.by_name
+        self._queues, self._by_name = parts.queues, parts.queues.by_name
         self._index = parts.index
         self._views = parts.views
         self._confirmed = parts.confirmed
@@ -198,12 +199,12 @@ class Store:
         return self._appender.append_all(drafts)
 
     def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
-        """Writes messages one after the other: all of them, or none if one is refused.
-
-        Raises:
-            IllegalDraft, DiskFull, StoreError, ClosedError: as `append`.
-        """
+        """The same, but writes all of them, or none if one is refused."""
         return self._appender.append_batch(drafts)
+
+    def append_batches(self, batches: Sequence[DraftBatch]) -> list[EntryColumns]:
+        """As `append_all` for batches: of each, all messages are written, or none."""
+        return self._appender.append_batches(batches)
 
     def read(
         self,

@@ -198,7 +198,7 @@ def test_messages_are_taken_in_in_the_background() -> None:
         for n in range(600):
             store.append(keyed(b"%d" % n, "k"))
         await asyncio.sleep(0.2)
-        assert store._index._pending == []
+        assert not store._index._pending
         work.cancel()
 
     simulate(check)

@@ -21,9 +21,10 @@ from itertools import islice
 from sprocket.base.errors import DiskFull, StoreError
 from sprocket.base.ports import Clock, Disk, MappedFile
 from sprocket.store.log.commit_log import CommitLog
-from sprocket.store.views.entry import Entry
+from sprocket.store.views.entry import Entry, EntryColumns
 from sprocket.store.views.index_file import HEADER, IndexFile, file_bytes, is_cut
 from sprocket.store.views.key_hashes import KeyHashes
+from sprocket.store.views.pending_keys import PendingKeys
 from sprocket.store.views.record_batch import KeyColumns, RecordBatch, keys_of
 from sprocket.store.views.replay import entry_of, whole_record
 from sprocket.store.views.tag_codes import TAGS_ONLY
@@ -64,7 +65,7 @@ class KeyIndex:
         self._entries = entries
         self._hashes = KeyHashes()
         #: Records that are not in a file yet; `_arrived` is set when the first of them comes.
-        self._pending: list[Entry] = []
+        self._pending = PendingKeys()
         self._arrived = asyncio.Event()
         #: Entries for which there was no room, oldest first.
         self._left: list[_Places] = []
@@ -160,14 +161,14 @@ class KeyIndex:
         if self._left:
             return self._left[0][1][0]
         if self._unsynced_from < 0 and self._pending:
-            return self._pending[0].log_offset
+            return self._pending.first_log_offset
         return self._unsynced_from
 
-    def apply_all(self, entries: Sequence[Entry]) -> None:
+    def apply_all(self, entries: Sequence[Entry] | EntryColumns) -> None:
         """Keeps records, which are added to the index later."""
         if not self._pending:
             self._arrived.set()
-        self._pending += entries
+        self._pending.add(entries)
         if len(self._pending) >= _PENDING_MAX:
             self.catch_up(len(self._pending))
 
@@ -178,10 +179,8 @@ class KeyIndex:
 
     def catch_up(self, count_max: int = _PENDING_MAX) -> int:
         """Adds records that wait, oldest first. Returns how many still wait."""
-        taken = self._pending[:count_max]
-        if taken:
-            del self._pending[:count_max]
-            self._take_in(keys_of(taken))
+        if self._pending:
+            self._take_in(self._pending.take(count_max))
         elif self._left:
             self._put_left()
         return len(self._pending)
