@@ -172,10 +172,22 @@ def seal_batch(
         raise UsageError(
             f"a batch of {len(body)} bytes; at most {packing.body_bytes_max} may go in one"
         )
-    wait = "true" if first.wait_stored else "false"
+    sealed = batch_envelope(first.topic, body, ids, now_ms, wait_stored=first.wait_stored)
+    return sealed._replace(parts=tuple(names))
+
+
+def batch_envelope(
+    topic: str,
+    body: bytes | bytearray | memoryview,
+    ids: UniqueIds,
+    now_ms: int,
+    *,
+    wait_stored: bool = True,
+) -> Envelope:
+    """A batch whose body was made elsewhere; its only part is the batch itself."""
     batch_id = ids.make(now_ms)
-    properties = encode({UNIQUE_KEY: batch_id, WAIT: wait})
-    return Envelope(first.topic, body, properties, 0, 0, now_ms, batch_id, tuple(names))
+    properties = encode({UNIQUE_KEY: batch_id, WAIT: "true" if wait_stored else "false"})
+    return Envelope(topic, body, properties, 0, 0, now_ms, batch_id, (batch_id,))
 
 
 def check(message: Message, body_bytes_max: int) -> None:

@@ -47,6 +47,11 @@ class KeyHashes:
         sizes = list(map(len, keys))
         if len(set(sizes)) < 2:
             return self._of_rows(topics, keys)
+        if len(set(sizes[::2])) == len(set(sizes[1::2])) == 1:  # unique keys, and one key each
+            hashes = [0] * len(keys)
+            hashes[::2] = self._of_rows(topics[::2], keys[::2])
+            hashes[1::2] = self._of_rows(topics[1::2], keys[1::2])
+            return hashes
         # Sorted by length, keys take a third of the time.
         order = sorted(range(len(keys)), key=sizes.__getitem__)
         ordered = self._of_rows([topics[at] for at in order], [keys[at] for at in order])
