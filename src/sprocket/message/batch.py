@@ -67,6 +67,11 @@ def encode(parts: Iterable[BatchedMessage]) -> bytes:
     return b"".join(pieces)
 
 
+def size_of(part: BatchedMessage) -> int:
+    """The bytes of a message in a batch."""
+    return _FIXED_BYTES + len(part.body) + len(part.properties.encode())
+
+
 def decode(raw: bytes | bytearray | memoryview) -> list[BatchedMessage]:
     """The messages of a batch; bodies are slices of `raw`, not copies.
 
