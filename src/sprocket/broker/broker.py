@@ -36,6 +36,7 @@ from sprocket.broker.open_broker import OpenBroker
 from sprocket.broker.parts import BrokerParts
 from sprocket.broker.place import Location, Ports
 from sprocket.broker.replica_config import SLAVE
+from sprocket.broker.sending import kernel
 from sprocket.broker.settings import BrokerSettings
 from sprocket.election.controller_elector import ControllerTimes
 from sprocket.election.elector import Elector
@@ -100,6 +101,7 @@ class Broker:
         self._world = Ports(disk, clock, entropy, memory_bytes)
         self._server = Server(
             self.answer_first,
+            shortcut=self.take_first if kernel.is_installed() else None,
             host=config.host,
             port=config.port,
             limits=_limits(config),
@@ -269,6 +271,13 @@ class Broker:
     def connection_refused(self, ip: str) -> None:
         """Counts a connection that was closed because of it."""
         self._parts.quotas.admission.connection_refused(ip)
+
+    def take_first(self, data: bytes, peer: Peer) -> tuple[int, bytes] | None:
+        """See `Shortcut`."""
+        inside = self._inside
+        if inside is None or (dispatch := inside.dispatch) is None:
+            return None
+        return dispatch.take_first(data, peer)
 
     # A client that sent to a new topic asks a name server for its route next. So replies to
     # requests that changed topics wait until the name servers know; all others go out at once.

@@ -110,6 +110,11 @@ class BrokerConfig(ElectorConfig):
     trace_on: bool = setting(
         True, "Whether the broker asks clients to write traces.", rocketmq="traceOn"
     )
+    kernel: bool = setting(
+        True,
+        "Whether plain sends are taken by the native kernel, if the package sprocketmq-native is "
+        "installed.",
+    )
     notify_members: bool = setting(
         True,
         "Whether consumers are notified at once when a member joins or leaves their group.",

@@ -313,15 +313,24 @@ S = TypeVar("S", bound="Serving")
 
 
 def serve_until_signal(server: S, ready: Callable[[S], str], *, verbose: bool) -> None:
-    """Runs a server until a signal. `ready` makes the line that is printed when it is ready."""
+    """Runs a server until a signal. `ready` makes the line that is printed when it is ready.
+
+    systemd, if it has started this process, learns when it is ready and when it stops.
+    """
     from sprocket.runtime import process
+    from sprocket.runtime.notify import READY, STOPPING, notify, status
 
     _log(verbose=verbose)
 
     async def main() -> None:
         async with server:
-            typer.echo(ready(server))
-            await server.serve()
+            line = ready(server)
+            typer.echo(line)
+            notify(READY, status(line))
+            try:
+                await server.serve()
+            finally:
+                notify(STOPPING)
 
     code = process.run(main())
     raise typer.Exit(0 if code == process.INTERRUPTED else code)

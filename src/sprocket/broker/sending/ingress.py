@@ -38,7 +38,7 @@ from sprocket.protocol.codes import ResponseCode
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.store import Store
 from sprocket.store.views.entry import EntryColumns
-from sprocket.store.writing.appender import Appended
+from sprocket.store.writing.appender import Appended, Kernel, Stored
 from sprocket.transaction.half import Half
 from sprocket.transaction.ledger import Ledger
 
@@ -216,6 +216,17 @@ class Ingress:
             self.count += len(stored)
             self._volumes.put(stored.topic, sum(stored.record_bytes), count=len(stored))
         return appended
+
+    def store_run(self, kernel: Kernel) -> Stored | None:
+        """Has a kernel store messages that are stored unchanged; None if it stores none."""
+        if self._check_role is not None:
+            return None
+        stored = self._store.append_run(kernel)
+        if stored is not None:
+            self.count += stored.messages
+            for topic, count, size in stored.topics:
+                self._volumes.put(topic, size, count=count, calls=count)
+        return stored
 
     def _accept_batch(self, intake: Intake) -> Receipt:
         envelope = intake.draft
