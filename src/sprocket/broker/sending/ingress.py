@@ -27,6 +27,7 @@ from sprocket.broker.sending.destination import (
     draft_in_batch,
 )
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.measures import BrokerMeasures
 from sprocket.broker.tables.topics import Topics
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.delay.timers.timers import Timers
@@ -71,6 +72,7 @@ class Ingress:
         check_role: raises an error if this broker may accept no message now: too few copies of the
             log are in sync for a message whose sender waits for them, or another broker may lead
             by now. It is told whether senders wait for copies. None if there is nothing to check.
+        measures: the histograms that are kept; None for none.
 
     Attributes:
         count: messages accepted since the start.
@@ -88,6 +90,7 @@ class Ingress:
         ledger: Ledger,
         timers: Timers | None,
         check_role: Callable[[bool], None] | None,
+        measures: BrokerMeasures | None = None,
     ) -> None:
         self._store = store
         self._rules = rules
@@ -98,6 +101,7 @@ class Ingress:
         self._ledger = ledger
         self._timers = timers
         self._check_role = check_role
+        self._measures = measures
         self.count = 0
 
     def accept(self, intake: Intake) -> Receipt:
@@ -194,6 +198,11 @@ class Ingress:
                 for each, decided in zip(appended, destinations, strict=False)
                 if (wait := decided.wait) is not None
             )  # fmt: skip
+            if self._measures is not None:
+                for decided in destinations[: len(appended)]:
+                    if decided.wait is not None:
+                        for_ms = decided.wait.due_ms - decided.draft.born_ms
+                        self._measures.delayed(decided.topic, for_ms)
         return appended
 
     def store_batches(self, batches: Sequence[PlainBatch]) -> list[EntryColumns]:
