@@ -28,6 +28,7 @@ from sprocket.broker.place import Location, Ports
 from sprocket.broker.pop.modes import RequestModeRequests
 from sprocket.broker.reading.positions import OffsetRequests
 from sprocket.broker.reading.query import QueryRequests
+from sprocket.broker.sending.batch_reader import BatchReader
 from sprocket.broker.sending.group_rules import GroupRules
 from sprocket.broker.sending.intake import Placing, SendReader
 from sprocket.broker.sending.kernel import KernelSends
@@ -149,7 +150,8 @@ class RequestTable:
             settings=self._settings,
         )
         runs = RunReader(placing, parts.stamp, parts.delay_rules, self._clock)
-        sends = Sends(reader, runs, parts.ingress, parts.acknowledgement)
+        batches = BatchReader(placing, parts.stamp, self._settings)
+        sends = Sends(reader, runs, batches, parts.ingress, parts.acknowledgement)
         send_backs = SendBacks(
             self._store, parts.ingress, parts.acknowledgement, rules=rules, volumes=tables.volumes,
             rights=parts.rights,
