@@ -20,7 +20,7 @@ from sprocket.protocol.command import Command
 from sprocket.protocol.signing import is_signed_with, signer_of
 
 
-class Judge(Protocol):
+class WhatUserMay(Protocol):
     """What one user may do."""
 
     def judge(self, need: Need, source: str) -> Judgement:
@@ -36,7 +36,7 @@ class KnownUsers(Protocol):
         """The users by name."""
         ...
 
-    def policies_of(self, name: str) -> Judge:
+    def policies_of(self, name: str) -> WhatUserMay:
         """What a user may do."""
         ...
 

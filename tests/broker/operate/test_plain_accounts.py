@@ -71,6 +71,22 @@ def test_an_account_is_made_changed_and_deleted() -> None:
     play(test)
 
 
+def test_what_is_answered_survives_a_kill() -> None:
+    disks: list[MemoryDisk] = []
+
+    async def change(admin: Asker, disk: MemoryDisk) -> None:
+        assert await admin.code(MAKE) == SUCCESS
+        disks.append(disk.after_kill())
+
+    async def find(admin: Asker, disk: MemoryDisk) -> None:
+        assert await code_of(admin, NEW) == REFUSED  # known, and no administrator
+        async with another(admin, NEW) as newcomer:
+            assert "secret key" not in ((await newcomer.call(BrokerState())).remark or "")
+
+    play(change)
+    play(find, disks[0])
+
+
 def test_an_account_is_changed_in_the_file_where_it_counts() -> None:
     team = "accounts: [{accessKey: newcomer, secretKey: older-secret}]"
 

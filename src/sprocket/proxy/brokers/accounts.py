@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 
 from sprocket.auth.accounts import User, entries_in
-from sprocket.auth.guard import Judge, KnownUsers
+from sprocket.auth.guard import KnownUsers, WhatUserMay
 from sprocket.auth.policies import UserPolicies
 from sprocket.base.errors import SprocketError, UsageError
 from sprocket.protocol.bodies.accounts import AclBody, UserBody
@@ -30,7 +30,7 @@ class KnownAccount(NamedTuple):
     """A user with its policies."""
 
     user: User
-    policies: Judge
+    policies: WhatUserMay
 
 
 class Accounts(Protocol):
