@@ -22,11 +22,13 @@ from sprocket.protocol.command import Command
 from sprocket.protocol.signing import Signer
 from tests.compat.plain_acl_cases import (
     ADDRESSES,
+    CLOSED_FILE,
     FILES,
     FROM,
     GOLDEN,
     account_cases,
     address_file,
+    code_cases,
     who,
 )
 
@@ -142,6 +144,20 @@ def test_what_4_x_forgot_and_concerns_all_needs_an_administrator(command: Comman
     assert not allows(guard_of(ONE % everything), command)
     assert allows(guard_of(ONE % f"{everything}, admin: true"), command)
     assert allows(guard_of(ONE % ", admin: true, topicPerms: [a=PUB]"), command)
+
+
+def test_4_x_lets_everybody_do_what_it_does_not_check_and_this_does_not() -> None:
+    """An account without permissions, and each request of a broker: what the module of 4.9.8 said
+    of it is recorded."""
+    guard = guard_of(CLOSED_FILE)
+    unchecked = set(json.loads((GOLDEN / "unchecked.json").read_text()))
+    cases = list(code_cases())
+    checked = {case["code"] for case in cases} - unchecked
+    assert checked == {10, 11, 12, 15, 17, 25, 34, 35, 36, 38, 200, 207, 215, 310}
+    for case in cases:
+        signer = Signer(case["key"], case["secret"])
+        body = (case["body"] or "").encode()
+        assert not allows(guard, request(case["code"], signer, body, **case["fields"])), case
 
 
 def test_replies_to_requests_need_no_permission() -> None:
