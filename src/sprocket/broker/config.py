@@ -53,6 +53,12 @@ class BrokerConfig(ElectorConfig):
         rocketmq="namesrvAddr",
         form=forms.addresses,
     )
+    container: str | None = setting(
+        None,
+        "The container of brokers that started this one: it registers there too, and the container "
+        "makes new topics at the others. A container sets it.",
+        form=forms.address,
+    )
     permission: int = setting(
         6,
         "4 lets consumers read, 2 producers write, 6 both.",
@@ -109,6 +115,11 @@ class BrokerConfig(ElectorConfig):
     )
     trace_on: bool = setting(
         True, "Whether the broker asks clients to write traces.", rocketmq="traceOn"
+    )
+    kernel: bool = setting(
+        True,
+        "Whether plain sends are taken by the native kernel, if the package sprocketmq-native is "
+        "installed.",
     )
     notify_members: bool = setting(
         True,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sprocket.base.cancelling import cancel_begun
 from sprocket.protocol.command import Command, Reply
-from sprocket.remoting.endpoints import BatchEndpoint, Response, error_reply, frame_of
+from sprocket.remoting.endpoints import BatchEndpoint, Response, Shortcut, error_reply, frame_of
 from sprocket.remoting.turns import TURN_SECONDS, Turns
 from sprocket.remoting.writer import FrameWriter
 
@@ -34,6 +34,7 @@ class PeerRequests:
         unread_bytes_max: with more bytes of finished replies that wait it is closed.
         waits_for_reader: whether requests wait while the peer does not read the replies.
         on_change: is called when `has_enough` may have changed.
+        shortcut: handles the first requests of a read, if it can.
 
     Attributes:
         tasks: the requests in progress, which wait for something.
@@ -41,9 +42,9 @@ class PeerRequests:
     """
 
     __slots__ = (
-        "_endpoint", "_is_in_line", "_loop", "_on_change", "_peer", "_put_off", "_tasks_max",
-        "_turns", "_unread_bytes", "_unread_bytes_max", "_waits_for_reader", "_when_handled",
-        "_writer", "behind_until", "tasks",
+        "_endpoint", "_is_in_line", "_loop", "_on_change", "_peer", "_put_off", "_shortcut",
+        "_tasks_max", "_turns", "_unread_bytes", "_unread_bytes_max", "_waits_for_reader",
+        "_when_handled", "_writer", "behind_until", "tasks",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +58,7 @@ class PeerRequests:
         unread_bytes_max: int,
         waits_for_reader: bool,
         on_change: Callable[[], None],
+        shortcut: Shortcut | None = None,
     ) -> None:
         self._peer = peer
         self._endpoint = endpoint
@@ -66,6 +68,7 @@ class PeerRequests:
         self._unread_bytes = 0
         self._unread_bytes_max = unread_bytes_max
         self._waits_for_reader = waits_for_reader
+        self._shortcut = shortcut
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
         #: Requests that wait for a turn of this peer, and whether it is in the line for one.
@@ -107,6 +110,25 @@ class PeerRequests:
             self._turns.charge(self, seconds)
             if self._put_off:
                 self.go_on()
+
+    def take_first(self, data: bytes) -> bytes:
+        """Has the shortcut handle the first requests of a read that begins with a frame, if it is
+        this peer's turn. Returns what it leaves."""
+        if self._shortcut is None or self.has_enough or self._turns.is_over:
+            return data
+        if self._turns.is_behind(self):
+            return data
+        began = self._loop.time()
+        taken = self._shortcut(data, self._peer)
+        if taken is None:
+            return data
+        used, replies = taken
+        if replies:
+            self._writer.frames.append(replies)
+        seconds = self._loop.time() - began
+        self._turns.spend(seconds)
+        self._turns.charge(self, seconds)
+        return data[used:]
 
     def count_decoding(self, seconds: float) -> None:
         """Counts the time that decoding a read took. If the iteration has no time left, nothing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprocket.remoting.endpoints import BatchEndpoint
+from sprocket.remoting.endpoints import BatchEndpoint, Shortcut
 from sprocket.remoting.ip_counts import IpCounts, IpRules
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.listening import ListeningServer
@@ -19,6 +19,7 @@ class Server(ListeningServer[Peer]):
         endpoint: handles the requests of one read, on the event loop. See `one_by_one`.
         limits: the limits of each connection.
         tls: whether and how it speaks TLS; without it every connection is plain.
+        shortcut: handles the first requests of a read, if it can.
         ip_rules: say how many connections an IP address may have; None for any number.
     """
 
@@ -26,6 +27,7 @@ class Server(ListeningServer[Peer]):
         self,
         endpoint: BatchEndpoint,
         *,
+        shortcut: Shortcut | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
         limits: ConnectionLimits | None = None,
@@ -41,6 +43,7 @@ class Server(ListeningServer[Peer]):
             connections_max=connections_max,
         )
         self._endpoint = endpoint
+        self._shortcut = shortcut
         self._unfinished = UnfinishedFrames(self._limits.unfinished_bytes_allowed)
         self._tls = tls
         self._ips = IpCounts(ip_rules)
@@ -58,6 +61,7 @@ class Server(ListeningServer[Peer]):
             turns=self._turns,
             unfinished=self._unfinished,
             ips=self._ips,
+            shortcut=self._shortcut,
         )
         peer.on_close(self._forget)
         return peer
