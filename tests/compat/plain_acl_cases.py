@@ -247,7 +247,7 @@ def record() -> None:
             names.append(each["name"])
     _write("accounts.json", [[*key, names] for key, names in allowed.items()])
     of_codes = zip(codes, answers[-len(codes) :], strict=True)
-    _write("unchecked.json", [each["code"] for each, answer in of_codes if answer["allowed"]])
+    _write("codes.json", [[each["code"], answer["allowed"]] for each, answer in of_codes])
     answers = answers[: -len(codes)]
     table: dict[str, Any] = {}
     for each, answer in zip(places, answers[len(accounts) :], strict=True):
