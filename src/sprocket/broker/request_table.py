@@ -15,6 +15,7 @@ from sprocket.broker.operate.elections import ElectionRequests
 from sprocket.broker.operate.entries import EntryRequests
 from sprocket.broker.operate.figures import FigureRequests
 from sprocket.broker.operate.groups import GroupRequests
+from sprocket.broker.operate.plain_accounts import PlainAccountRequests
 from sprocket.broker.operate.progress import ProgressRequests
 from sprocket.broker.operate.queues import TopicQueueOffsets
 from sprocket.broker.operate.replicas import ReplicaRequests
@@ -291,10 +292,13 @@ class RequestTable:
         ).endpoints()  # fmt: skip
 
     def _accounts(self) -> Endpoints:
-        """Endpoints about users and their policies."""
+        """Endpoints about users and their policies, or about accounts in files."""
         parts = self._parts
+        plain = PlainAccountRequests(
+            parts.rights.plain, self._settings, self._clock, self._address
+        ).endpoints()
         changes = once_saved(self._users.changes(), parts.files.accounts, reports_failure=True)
-        return {**parts.followers.once_copied(changes), **self._users.questions()}
+        return {**parts.followers.once_copied(changes), **self._users.questions(), **plain}
 
     def _positions(self, queues: TopicQueueOffsets) -> Endpoints:
         """Endpoints that show and reset consumer offsets."""
