@@ -16,34 +16,9 @@ from sprocket.base.rocketmq_settings import rocketmq_settings
 from sprocket.base.setting_values import from_text, shown_settings
 from sprocket.base.suggestions import nearest
 from sprocket.broker.config import BrokerConfig
+from sprocket.broker.live_settings import why_fixed
 from sprocket.store.config import StoreConfig
 from sprocket.store.writing.retention import RetentionRules
-
-#: Settings that are read at each use. All others have effect only after a restart.
-_LIVE = frozenset(
-    f"broker.{name}"
-    for name in (
-        "permission", "auto_create_topics", "auto_create_groups", "notify_members",
-        "client_expiry_ms", "client_scan_ms", "long_polling", "short_polling_ms",
-        "held_pulls_max", "pull_count_max", "pull_bytes_max", "pull_asked_count_max",
-        "pull_asked_bytes_max", "lite_pull", "sql_filters", "server_side_reset",
-        "flush_timeout_ms", "offset_save_ms", "delay_save_ms", "registration_ms",
-        "registration_timeout_ms", "reject_transactions", "transaction_timeout_ms",
-        "transaction_check_ms", "transaction_checks_max", "transactions_max", "recall",
-        "topics_max", "groups_max", "drain_ms", "slave_timeout_ms", "slave_reads",
-        "memory_percent", "pop_retry_v2", "pop_retry_percent", "held_pops_max",
-        "held_pops_queue_max", "quotas", "request_mode", "pop_share_queues", "server_rebalance",
-    )
-) | frozenset(
-    f"store.{name}"
-    for name in (
-        "message_bytes_max", "flush_interval_ms", "flush_least_pages",
-        "flush_thorough_interval_ms", "queue_flush_interval_ms", "disk_full_percent",
-        "kept_hours", "log_bytes_max", "files_removed_max", "delete_hours",
-        "disk_used_percent", "may_force", "read_ahead", "disk_check_interval_ms",
-        "disk_forced_percent",
-    )
-)  # fmt: skip
 
 
 class BrokerSettings:
@@ -82,10 +57,10 @@ class BrokerSettings:
                 continue  # a listing that is sent back
             value = _value(declared, each.key, each.value)
             is_other = value != getattr(parts[declared.part], declared.name)
-            if is_other and declared.key not in _LIVE:
+            if is_other and (why := why_fixed(declared)) is not None:
                 raise InvalidParameter(
-                    f"{each.key} cannot be changed while the broker runs: change it in its "
-                    "configuration, and start it again"
+                    f"{each.key} cannot be changed while the broker runs, since {why}: change it "
+                    "in its configuration, and start it again"
                 )
             asked[declared.part][declared.name] = value
         config = replace(self.config, **asked["broker"])
@@ -96,7 +71,22 @@ class BrokerSettings:
             RetentionRules.of(store)
         except ConfigError as error:
             raise InvalidParameter(str(error)) from error
+        self._check_waiting(config)
         return config, store
+
+    def _check_waiting(self, config: BrokerConfig) -> None:
+        """
+        Raises:
+            InvalidParameter: sends would begin to wait for slaves, or end to do so: what replies
+                is made for one of both.
+        """
+        for name in ("copies_wanted", "copies_least"):
+            if (getattr(config, name) > 1) != (getattr(self.config, name) > 1):
+                raise InvalidParameter(
+                    "inSyncReplicas (broker.copies) and minInSyncReplicas (broker.copies_min) can "
+                    "change while the broker runs, but not from or to 1: whether anybody waits for "
+                    "slaves is decided at the start"
+                )
 
     def apply(self, config: BrokerConfig, store: StoreConfig) -> None:
         """Replaces the settings."""

@@ -31,6 +31,12 @@ CHANGEABLE = frozenset(
         "acting_masters",
         "notify_smallest",
         "quotas",
+        "broker_expiry_ms",
+        "topics_absent_are_deleted",
+        "topics_max",
+        "brokers_max",
+        "kv_entries_max",
+        "drain_ms",
     }
 )
 
@@ -49,11 +55,18 @@ class ConfigurationRequests:
         settings: the key-value settings.
         configuration: the name server's own.
         save: writes the key-value settings to the disk; raises OSError if that fails.
+        on_change: is called with the new settings.
     """
 
     def __init__(
-        self, settings: KeyValueSettings, configuration: Configuration, *, save: Callable[[], None]
+        self,
+        settings: KeyValueSettings,
+        configuration: Configuration,
+        *,
+        save: Callable[[], None],
+        on_change: Callable[[NameServerConfig], None],
     ) -> None:
+        self._on_change = on_change
         self._settings = settings
         self._configuration = configuration
         self._save = save
@@ -127,6 +140,7 @@ class ConfigurationRequests:
         if fixed := sorted(changes.keys() - CHANGEABLE):
             raise NoPermission(f"cannot change while it runs: {', '.join(fixed)}")
         self._configuration.now = replace(self._configuration.now, **changes)
+        self._on_change(self._configuration.now)
         return Reply()
 
     def _read_config(self, command: Command, peer: Peer) -> Reply:

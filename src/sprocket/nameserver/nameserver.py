@@ -72,17 +72,12 @@ class NameServer:
         self.config = config or NameServerConfig()
         check(self.config)
         self._disk = disk or SystemDisk()
-        self._routes = RouteTable(
-            expiry_ms=self.config.broker_expiry_ms,
-            topics_max=self.config.topics_max,
-            brokers_max=self.config.brokers_max,
-            absent_are_deleted=self.config.topics_absent_are_deleted,
-            on_smallest=self._notify_smallest,
-        )
+        self._routes = RouteTable(on_smallest=self._notify_smallest)
         self._pool = Pool(signer=signer_in(self.config.inner_keys))
         self._accounts = NameServerAccounts(self.config, self._disk)
         self._notices: set[asyncio.Task[None]] = set()
-        self._settings = KeyValueSettings(entries_max=self.config.kv_entries_max)
+        self._settings = KeyValueSettings()
+        self._changed(self.config)
         self._configuration = Configuration(self.config)
         self._admission = Admission(
             lambda: self._configuration.now.quotas, clock=lambda: loop_ms() / 1000
@@ -113,6 +108,7 @@ class NameServer:
             configuration=self._configuration,
             now_ms=loop_ms,
             save=self._save,
+            on_change=self._changed,
             accounts=self._accounts,
             trail=None if self._audit is None else audit_trail(self._audit),
         )
@@ -159,7 +155,7 @@ class NameServer:
         """Finishes the requests in progress, then closes all connections."""
         if self._scan is not None:
             self._scan.cancel()
-        await self._server.drain(Deadline.after_ms(self.config.drain_ms))
+        await self._server.drain(Deadline.after_ms(self._configuration.now.drain_ms))
         await self._server.__aexit__(kind, error, trace)
         for task in self._notices:
             task.cancel()
@@ -213,6 +209,16 @@ class NameServer:
             await self._pool.send_oneway(address, header, deadline=Deadline.after(_NOTICE_SECONDS))
         except SprocketError as error:
             logger.info("%s is not notified: %s", address, error)
+
+    def _changed(self, config: NameServerConfig) -> None:
+        """Tells the tables of the settings in force."""
+        self._settings.limit(config.kv_entries_max)
+        self._routes.change(
+            expiry_ms=config.broker_expiry_ms,
+            topics_max=config.topics_max,
+            brokers_max=config.brokers_max,
+            absent_are_deleted=config.topics_absent_are_deleted,
+        )
 
     def _scan_later(self) -> None:
         loop = asyncio.get_running_loop()
