@@ -12,6 +12,7 @@ from sprocket.base.config import settings_of
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.live_settings import FIXED, LIVE, setting_rows, why_fixed
 from sprocket.store.config import StoreConfig
+from tests.broker.live_settings_page import PAGE, page
 
 SOURCE = Path(sprocket.__file__).parent
 DECLARED = {
@@ -104,3 +105,7 @@ def test_each_live_setting_is_read_somewhere_and_no_part_keeps_all_settings() ->
         and re.search(r"self\._?\w+ = (self\._)?settings\.(config|store)$", text, re.MULTILINE)
     }
     assert keeping == {"broker/tables/rights"}  # of what is fixed
+
+
+def test_the_page_of_settings_is_what_the_tables_say() -> None:
+    assert PAGE.read_text() == page(), "python -m tests.broker.live_settings_page writes it"

@@ -13,6 +13,9 @@ from sprocket.base.config import Declared, settings_of
 from sprocket.broker.config import BrokerConfig
 from sprocket.store.config import StoreConfig
 
+#: The state file of settings that were changed while the broker ran.
+CHANGED_FILE = "changedSettings.json"
+
 #: Settings that are read at each use, or told to what was made with the old value.
 LIVE = frozenset(
     f"broker.{name}"
@@ -79,8 +82,8 @@ FIXED: Mapping[str, str] = {
         (
             "broker.revive_queues", "store.path", "store.log_paths", "store.log_read_only_paths",
             "store.log_file_bytes", "store.queue_file_bytes", "store.batch_queue_file_bytes",
-            "store.index_keys", "store.index_slots", "store.index_entries", "store.timers",
-            "store.timer_slot_ms", "store.timer_file_bytes", "store.delay_levels",
+            "store.index_slots", "store.index_entries", "store.timer_slot_ms",
+            "store.timer_file_bytes",
         ),
         _FILES,
     ),
@@ -108,6 +111,9 @@ FIXED: Mapping[str, str] = {
     **dict.fromkeys(
         ("broker.frame_bytes_max", "broker.unfinished_bytes_max"), "open connections have it"
     ),
+    "store.index_keys": "the files of the index are opened at the start, or not",
+    "store.timers": "the files of timers are opened at the start, or not",
+    "store.delay_levels": "messages that wait lie in the queues of their levels",
     "store.flush": "what waits for the disk is decided at the start",
 }  # fmt: skip
 

@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from sprocket.base.config import SECRET_MASK, Declared, check, settings_of
-from sprocket.base.errors import ConfigError, InvalidParameter
+from sprocket.base.errors import ConfigError, InvalidParameter, SystemFailure
 from sprocket.base.java_properties import properties
+from sprocket.base.kept_settings import KeptSettings
 from sprocket.base.rocketmq_settings import rocketmq_settings
-from sprocket.base.setting_values import from_text, shown_settings
+from sprocket.base.setting_values import from_text, shown_settings, to_text
 from sprocket.base.suggestions import nearest
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.live_settings import why_fixed
@@ -29,11 +30,39 @@ class BrokerSettings:
         store: settings of the store; likewise, and the store is told.
     """
 
-    __slots__ = ("config", "store")
+    __slots__ = ("_kept", "config", "store")
 
-    def __init__(self, config: BrokerConfig, store: StoreConfig) -> None:
+    def __init__(
+        self, config: BrokerConfig, store: StoreConfig, kept: KeptSettings | None = None
+    ) -> None:
+        """
+        Args:
+            kept: the file of changes, which the next start applies; None if none are kept.
+        """
         self.config = config
         self.store = store
+        self._kept = kept
+
+    def load(self) -> None:
+        """Applies the changes that were kept.
+
+        Raises:
+            StoreError: their file cannot be read.
+        """
+        if self._kept is not None:
+            self.apply(*self._kept.load())
+
+    def keep(self, config: BrokerConfig, store: StoreConfig) -> None:
+        """Keeps settings for the next start, before they are applied.
+
+        Raises:
+            SystemFailure: the disk refuses it.
+        """
+        if self._kept is not None and (config, store) != (self.config, self.store):
+            try:
+                self._kept.save((config, store))
+            except OSError as error:
+                raise SystemFailure(f"the change cannot be kept: {error}") from error
 
     def change(self, text: str) -> None:
         """Applies lines of `key=value`, all or none, with RocketMQ's names or `part.name`.
@@ -106,7 +135,7 @@ class BrokerSettings:
                 name = next(iter(declared.rocketmq_names), declared.key)
                 value = getattr(part, declared.name)
                 is_masked = declared.about.is_secret and value is not None
-                yield name, SECRET_MASK if is_masked else _text(value)
+                yield name, SECRET_MASK if is_masked else to_text(value)
 
 
 def shown_lines(text: str) -> str:
@@ -138,13 +167,3 @@ def _value(declared: Declared, key: str, text: str) -> Any:
     if complaint := declared.complaint(value):
         raise InvalidParameter(f"{key} {complaint}")
     return value
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple):
-        return ";".join(str(each) for each in value)
-    return str(value)

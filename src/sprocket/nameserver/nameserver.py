@@ -17,10 +17,11 @@ from sprocket.auth.first_users import signer_in
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline, loop_ms
 from sprocket.base.errors import ConfigError, CorruptRecord, SprocketError, SystemBusy
+from sprocket.base.kept_settings import KeptSettings
 from sprocket.base.ports import Clock, Disk
 from sprocket.nameserver.accounts import NameServerAccounts
 from sprocket.nameserver.config import NameServerConfig
-from sprocket.nameserver.configuration import AUDITED_BODIES, Configuration
+from sprocket.nameserver.configuration import AUDITED_BODIES, CHANGEABLE, Configuration
 from sprocket.nameserver.dispatch import NameServerDispatch
 from sprocket.nameserver.instances import SmallestChange
 from sprocket.nameserver.routes import RouteTable
@@ -78,7 +79,12 @@ class NameServer:
         self._notices: set[asyncio.Task[None]] = set()
         self._settings = KeyValueSettings()
         self._changed(self.config)
-        self._configuration = Configuration(self.config)
+        path, kept = self.config.kv_path, None
+        if path is not None:
+            kept = KeptSettings(
+                self._disk, f"{path}.changed", (self.config,), lambda each: each.name in CHANGEABLE
+            )
+        self._configuration = Configuration(self.config, kept)
         self._admission = Admission(
             lambda: self._configuration.now.quotas, clock=lambda: loop_ms() / 1000
         )
@@ -137,6 +143,8 @@ class NameServer:
                 does not come only when a setting changes.
         """
         self._load()
+        self._configuration.load()
+        self._changed(self._configuration.now)
         self._check_writable()
         self._accounts.load()
         if self._audit is not None:

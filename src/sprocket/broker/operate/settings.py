@@ -98,6 +98,7 @@ class SettingRequests:
         before = self._settings.config, self._settings.store
         config, store = self._settings.changed(text)
         self._check_timers(store)
+        self._settings.keep(config, store)
         self._settings.apply(config, store)
         self._changes += 1
         if (config, store) != before:
