@@ -28,7 +28,7 @@ This page is made from the code by `python -m tests.broker.live_settings_page`.
 
 
 def _named(row: SettingRow) -> str:
-    return f"`{row.name}`" if row.name == row.key else f"`{row.name}` ({row.key})"
+    return f"`{row.name}`" if row.name == row.own_name else f"`{row.name}` ({row.own_name})"
 
 
 def _parts() -> Iterator[str]:

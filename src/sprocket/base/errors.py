@@ -26,6 +26,7 @@
     ├── BrokersFailed         something is done at some brokers only (admin.caller)
     ├── UserNotFound          no broker has a user of this name (admin.users)
     ├── EntryNotFound         a user's policies have no such entry (admin.acls)
+    ├── ApiRefusal            the HTTP API refuses something (console.api.problems)
     ├── UserUnknown           the brokers have no such user (proxy.brokers.accounts)
     ├── SendFailed            every attempt of a send failed (chained to the last)
     ├── StoreError

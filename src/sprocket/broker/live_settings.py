@@ -130,12 +130,12 @@ class SettingRow(NamedTuple):
 
     Attributes:
         name: RocketMQ's name, or ours.
-        key: `part.name`.
+        own_name: `part.name`.
         why_not: why it needs a restart; empty if it has effect at once.
     """
 
     name: str
-    key: str
+    own_name: str
     why_not: str
 
 
