@@ -33,7 +33,6 @@ TOLD = {
     "broker/tables/tables.__init__": {"members_max", "lock_lease_ms"},
     "broker/tables/tables.change": {"members_max", "lock_lease_ms"},
     "broker/tables/topics.own_topics": {"template_queues", "trace_topic", "auto_create_topics"},
-    "broker/members/registration.__init__": {"nameservers"},
     "broker/members/replication.__init__": {"nameservers"},
     "broker/members/replication.stream_rules": {
         "replication_heartbeat_ms", "replication_silence_ms", "replication_batch_bytes",

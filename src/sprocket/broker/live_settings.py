@@ -111,6 +111,7 @@ FIXED: Mapping[str, str] = {
     **dict.fromkeys(
         ("broker.frame_bytes_max", "broker.unfinished_bytes_max"), "open connections have it"
     ),
+    "broker.container": "the container that started the broker sets it",
     "store.index_keys": "the files of the index are opened at the start, or not",
     "store.timers": "the files of timers are opened at the start, or not",
     "store.delay_levels": "messages that wait lie in the queues of their levels",

@@ -17,7 +17,8 @@ _NO_CONTROLLER = (
     "status` and `elect`"
 )
 _NO_CONTAINER = (
-    "this broker is no container of brokers: start another one with `sprocket broker --config FILE`"
+    "this broker is no container of brokers: `sprocket broker --processes N` starts one, at port "
+    "10811"
 )
 _NO_ROCKSDB = "nothing is kept in RocksDB here"
 _COLD = (

@@ -80,10 +80,15 @@ class Registration:
         self._address = address
         self._ha_address = ha_address
         self._on_master = on_master
-        self._links = {each: _NameServerState() for each in settings.config.nameservers}
+        self._links = {each: _NameServerState() for each in self._servers()}
         self._others = asyncio.Event()
         self._troubles = Troubles(lambda: asyncio.get_running_loop().time(), logger)
         self.changes = 0
+
+    def _servers(self) -> tuple[str, ...]:
+        """Whom it registers at: the container that started it, too, makes new topics elsewhere."""
+        config = self._settings.config
+        return (*config.nameservers, *((config.container,) if config.container else ()))
 
     def changed(self, topic: str) -> None:
         """Registers a topic soon that was created, changed or removed."""
@@ -93,7 +98,7 @@ class Registration:
 
     def change(self) -> None:
         """Registers at the name servers of the settings in force, and leaves others, soon."""
-        wanted = self._settings.config.nameservers
+        wanted = self._servers()
         if tuple(self._links) != wanted:
             known = self._links
             self._links = {each: known.get(each) or _NameServerState() for each in wanted}
@@ -154,7 +159,7 @@ class Registration:
     async def leave(self) -> None:
         """Unregisters the broker. A name server that cannot be reached notices the closed
         connection or the missing registrations."""
-        await self._leave(self._settings.config.nameservers)
+        await self._leave(self._servers())
 
     async def _leave(self, nameservers: Collection[str]) -> None:
         config = self._settings.config

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import msgspec
 
-from sprocket.protocol.command import Header, Int
+from sprocket.protocol.command import Header, Int, Long
 
 
 class UpdateBrokerConfig(Header, kw_only=True):
@@ -57,6 +57,24 @@ class DeleteExpiredLog(Header, kw_only=True):
     """Deletes expired log files now."""
 
     code: ClassVar[int] = 329
+
+
+class AddBroker(Header, kw_only=True):
+    """Has a container of brokers start one more, by a `broker.conf` on its own machine."""
+
+    code: ClassVar[int] = 902
+
+    config_path: str | None = None
+
+
+class RemoveBroker(Header, kw_only=True):
+    """Has a container stop a broker; the reply is code 211 if it has none of this name."""
+
+    code: ClassVar[int] = 903
+
+    broker_name: str
+    broker_cluster_name: str
+    broker_id: Long
 
 
 class SetReadAhead(Header, kw_only=True):
