@@ -48,7 +48,7 @@ READS = {
     "config quotas",
 }  # fmt: skip
 ELSEWHERE = {
-    "standalone", "nameserver", "broker", "proxy", "api", "mcp",
+    "standalone", "nameserver", "broker", "proxy", "api", "mcp", "console",
     "store verify", "store dump", "store repair",
     "cluster elect", "statictopic move", "statictopic finish",
     *(each for each in commands(typer.main.get_command(app)) if each.startswith("pipeline ")),
