@@ -14,6 +14,8 @@
 #   make soak-cluster  a hundred faults of a group of brokers with etcd (FAULTS=100)
 #   make dist     builds wheel and source archive from the last commit, into dist
 #   make test-dist   the same, installed and run on every Python of pyproject.toml that is here
+#   make image    builds the container image, with docker, podman or buildah
+#   make test-image  the same, and a broker run in it (ARGS='--python IMAGE': on another base)
 #   make clean    removes what these made
 
 PYTHON ?= python3
@@ -34,7 +36,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help native run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies dist test-dist clean
+.PHONY: help native run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies dist test-dist image test-image clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -57,7 +59,7 @@ $(VENV)/cluster.stamp: pyproject.toml | $(BIN)/python
 
 $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 	@echo "installing what the tests need (PySpark is large: a minute or two the first time)"
-	@$(PIP) install -e '.[spark,jdk,dev]'
+	@$(PIP) install -e '.[spark,jdk,dev,deploy]'
 	@touch $@ $(VENV)/run.stamp
 
 run: $(VENV)/run.stamp
@@ -122,6 +124,12 @@ dependencies: $(VENV)/dev.stamp
 
 dist: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.packaging.matrix --only-build
+
+image: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.packaging.image --only-build $(ARGS)
+
+test-image: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.packaging.image $(ARGS)
 
 test-dist: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.packaging.matrix

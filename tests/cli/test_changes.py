@@ -50,6 +50,7 @@ READS = {
 ELSEWHERE = {
     "standalone", "nameserver", "broker", "proxy", "api", "mcp", "console",
     "store verify", "store dump", "store repair",
+    "backup", "restore",
     "cluster elect", "statictopic move", "statictopic finish",
     *(each for each in commands(typer.main.get_command(app)) if each.startswith("pipeline ")),
 }  # fmt: skip

@@ -10,7 +10,7 @@ import typer
 from sprocket.base.errors import UsageError
 from sprocket.cli import loading
 from sprocket.cli.options import NAMESERVER, NameServers, Timeout
-from sprocket.cli.serve import Verbose
+from sprocket.cli.running import Verbose
 
 if TYPE_CHECKING:
     from sprocket.console.api.running import ApiSettings
@@ -73,7 +73,7 @@ def api(
         from sprocket.console.api.server import WebAddress, WebServer
     except ImportError:
         raise UsageError("the API needs its libraries: pip install 'sprocketmq[mcp]'") from None
-    from sprocket.cli.serve import serve_until_signal
+    from sprocket.cli.running import serve_until_signal
     from sprocket.console.api.callers import KnownCallers
 
     known = KnownCallers.of_file(callers)

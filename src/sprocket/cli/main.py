@@ -18,6 +18,7 @@ from sprocket.cli import (
     acl_import,
     api,
     audit,
+    backups,
     cluster,
     console,
     consume,
@@ -95,6 +96,8 @@ app.add_typer(
 _add(live_settings.app, "config", "sprocket config show", "sprocket config check broker.conf")
 _add(audit.app, "audit", "sprocket audit show", "sprocket audit show --since 1d --user alice")
 _add(store.app, "store", "sprocket store verify sprocket-data")
+command(app, "backup", *backups.BACKUP_EXAMPLES)(backups.backup)
+command(app, "restore", *backups.RESTORE_EXAMPLES)(backups.restore)
 
 
 def _version(wanted: bool) -> None:

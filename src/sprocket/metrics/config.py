@@ -87,6 +87,11 @@ class MetricsConfig:
         rocketmq="metricsInDelta",
     )
 
+    @property
+    def measures(self) -> bool:
+        """Whether anybody reads metrics, so that histograms are kept."""
+        return self.exporter != DISABLE
+
     def without_pages(self) -> MetricsConfig:
         """The same for one of several processes, which cannot share the port of the pages."""
         exporter = DISABLE if self.exporter == PROM else self.exporter
