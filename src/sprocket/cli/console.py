@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
@@ -11,10 +13,11 @@ from sprocket.base.errors import UsageError
 from sprocket.cli import loading
 from sprocket.cli.api import Audit
 from sprocket.cli.options import NAMESERVER, NameServers, Timeout
-from sprocket.cli.serve import Verbose, serve_until_signal
+from sprocket.cli.running import Verbose, serve_until_signal
 
 if TYPE_CHECKING:
     from sprocket.console.console import ConsoleServer
+    from sprocket.standalone import Standalone
 
 EXAMPLES = (
     "sprocket console",
@@ -96,6 +99,49 @@ def console(
         lambda server: f"sprocket console is ready: {server.url}",
         verbose=verbose,
     )
+
+
+class ConsoledNode:
+    """A node with a console over it. Use it with `async with`, and `serve` inside.
+
+    Attributes:
+        node: the node.
+    """
+
+    def __init__(self, node: Standalone, port: int) -> None:
+        self.node = node
+        self._port = port
+        self._server: ConsoleServer | None = None
+        self._exit = AsyncExitStack()
+
+    @property
+    def url(self) -> str:
+        """The address of the console, after the start."""
+        assert self._server is not None
+        return self._server.url
+
+    async def __aenter__(self) -> Self:
+        """Starts the node, then the console."""
+        async with AsyncExitStack() as opened:
+            await opened.enter_async_context(self.node)
+            where = ("127.0.0.1", self._port, None, None)
+            self._server = console_server(self.node.nameserver_address, where)
+            await opened.enter_async_context(self._server)
+            self._exit = opened.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Ends the console, then the node."""
+        await self._exit.aclose()
+
+    async def serve(self) -> None:
+        """Serves until the node fails."""
+        await self.node.serve()
 
 
 def console_server(

@@ -113,4 +113,4 @@ class ConsoleDesk:
     def record(self, caller: ApiCaller, name: str, given: dict[str, Any], outcome: str) -> None:
         """Writes a line about a change into the console's log; secrets are not in it."""
         said = {key: "***" if key == "password" else value for key, value in given.items()}
-        logger.info("change %s by %r: %s: %r", name, caller.name, outcome, said)
+        logger.info("change %s by %r: %s: %.500r", name, caller.name, outcome, said)
