@@ -74,7 +74,7 @@ def test_a_message_is_shown_sent_again_and_downloaded() -> None:
         await browser.open("/messages?topic=orders&way=key&key=o-1")
         assert len(browser.rows()) == 2
 
-        await browser.open("/message?id=7F0000010000000100000000000000FF")
+        await browser.open(f"/message?id={row['id'][:16]}00000000000FFFFF")
         assert "There is no such thing" in browser.text()
 
     browsed(story, messages={"orders": SENT})
