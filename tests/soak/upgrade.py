@@ -132,7 +132,11 @@ class RollingUpgrade:
 
 async def rolled(folder: Path, old: Path, new: Path, console: Console, *, back: bool) -> list[str]:
     """Upgrades, prints what it cost, and returns what is wrong."""
-    settings = ["broker.role=SYNC_MASTER", "broker.replication_start=first"]
+    settings = [
+        "broker.role=SYNC_MASTER",
+        "broker.replication_start=first",
+        "store.log_file_bytes=16777216",  # all of it is compared in the end
+    ]
     servers = RunningServers(folder, brokers=_BROKERS, settings=settings)
     for each in (*servers.nameservers, *servers.brokers):
         servers.code(each, old)
