@@ -53,6 +53,12 @@ class BrokerConfig(ElectorConfig):
         rocketmq="namesrvAddr",
         form=forms.addresses,
     )
+    container: str | None = setting(
+        None,
+        "The container of brokers that started this one: it registers there too, and the container "
+        "makes new topics at the others. A container sets it.",
+        form=forms.address,
+    )
     permission: int = setting(
         6,
         "4 lets consumers read, 2 producers write, 6 both.",

@@ -23,6 +23,7 @@ from sprocket.base.errors import (
 from sprocket.broker.settings import BrokerSettings
 from sprocket.protocol.codes import RequestCode, ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
+from sprocket.protocol.unanswered import broker_remark
 from sprocket.quotas.admission import Admission, AnswerFirst
 from sprocket.quotas.refusals import QuotaExceeded
 from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response, join_frames
@@ -287,10 +288,7 @@ class Dispatch:
 
     def _unknown(self, code: int) -> Reply:
         self.counts[-1] += 1
-        return Reply(
-            code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-            remark=f" request type {code} not supported",
-        )
+        return Reply(code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=broker_remark(code))
 
     def _refusal(self, command: Command, peer: Peer, error: Exception) -> Reply:
         self.failures[command.code if command.code in self.failures else -1] += 1

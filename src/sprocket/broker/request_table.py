@@ -164,8 +164,9 @@ class RequestTable:
             address=self._address,
         )
         transactions = TransactionRequests(
-            self._store, parts.acknowledgement, settlement=parts.settlement, rights=parts.rights
-        )
+            self._store, parts.acknowledgement, settlement=parts.settlement, rights=parts.rights,
+            measures=parts.measures,
+        )  # fmt: skip
         endpoints = {
             **sends.endpoints(),
             **replies.endpoints(),
@@ -263,7 +264,7 @@ class RequestTable:
             **FigureRequests(queues, tables.offsets, state=parts.state).endpoints(),
             **VolumeRequests(tables.volumes, cluster=self._settings.config.cluster).endpoints(),
             **connections.endpoints(),
-            **ReplicaRequests(self._store, parts.replication).endpoints(),
+            **ReplicaRequests(self._store, parts.replication, self._clock).endpoints(),
             **ElectionRequests(
                 self._store, parts.replication, settings=self._settings, seat=self._seat
             ).endpoints(),

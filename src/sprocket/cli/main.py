@@ -16,6 +16,7 @@ import typer
 from sprocket.base.errors import ConfigError, SprocketError, UsageError
 from sprocket.cli import (
     acl_import,
+    api,
     audit,
     backups,
     cluster,
@@ -66,6 +67,8 @@ command(app, "standalone", *serve.STANDALONE_EXAMPLES)(serve.standalone)
 command(app, "nameserver", *serve.NAMESERVER_EXAMPLES)(serve.nameserver)
 command(app, "broker", *serve.BROKER_EXAMPLES)(serve.broker)
 command(app, "proxy", *proxy.EXAMPLES)(proxy.proxy)
+command(app, "api", *api.API_EXAMPLES)(api.api)
+command(app, "mcp", *api.MCP_EXAMPLES)(api.mcp)
 command(app, "send", *send.EXAMPLES)(send.send)
 command(app, "consume", *consume.EXAMPLES)(consume.consume)
 _add(topics.app, "topic", "sprocket topic create orders", "sprocket topic status orders")

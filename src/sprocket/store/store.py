@@ -45,6 +45,7 @@ class Store:
         batches: the topics that keep each batch as one record.
         flags: whether messages are accepted, and why not.
         lite: the lite topics.
+        disk_space: removes old files.
         stored: the queues with what readers do not see yet, for the broker's own parts.
     """
 
@@ -68,7 +69,8 @@ class Store:
         self._checkpoint = parts.checkpoint
         self._flush = parts.flush
         self.flags = parts.flags
-        self._disk_space = parts.disk_space
+        self.disk_space = parts.disk_space
+        self._apply = parts.change
 
     @classmethod
     async def open(
@@ -121,9 +123,8 @@ class Store:
 
     def change(self, config: StoreConfig) -> None:
         """Applies checked settings of which those differ that may change while it is open."""
-        self._disk_space.change(config)
-        self._flush.change(config)
-        self._appender.change(config.message_bytes_max)
+        self._config = config
+        self._apply(config)
 
     async def close(self) -> None:
         """Flushes everything to the disk and unlocks the folder. Appending ends at once.
@@ -160,9 +161,8 @@ class Store:
                 tasks.create_task(self._flush.run_preallocation())
                 tasks.create_task(self._flush.run_views())
                 tasks.create_task(self._index.run())
-                pause = self._config.disk_check_interval_ms / 1000
-                tasks.create_task(self._disk_space.run(pause))
-                tasks.create_task(watch(self._log, self._lock, pause_seconds=pause))
+                tasks.create_task(self.disk_space.run())
+                tasks.create_task(watch(self._log, self._lock, self.disk_space.pause))
         except* (OSError, StoreError) as errors:
             failure = self._failed(errors.exceptions[0])
             await put_back(self._log)

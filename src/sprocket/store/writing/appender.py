@@ -116,6 +116,10 @@ class Appender:
         """Accepts bodies up to another size, bytes."""
         self._body_max = body_max
 
+    def body_max(self) -> int:
+        """The largest body that is accepted, bytes."""
+        return self._body_max
+
     def append(self, draft: Draft) -> Appended:
         """See `Store.append`."""
         return self.append_all((draft,))[0]
