@@ -21,7 +21,7 @@ GUIDE: Mapping[str, tuple[str, ...]] = {
     "Consumers": ("consuming", "pop", "ordering", "retries", "offsets", "grpc"),
     "Spark": ("spark", "pipelines"),
     "Running brokers": (
-        "deploying", "durability", "replication", "failover", "backups", "operating", "metrics",
+        "deploying", "durability", "replication", "failover", "backups", "upgrading", "operating", "metrics",
         "limits",
     ),
     "Closed doors": ("security", "closed-servers", "tls"),
