@@ -164,8 +164,9 @@ class RequestTable:
             address=self._address,
         )
         transactions = TransactionRequests(
-            self._store, parts.acknowledgement, settlement=parts.settlement, rights=parts.rights
-        )
+            self._store, parts.acknowledgement, settlement=parts.settlement, rights=parts.rights,
+            measures=parts.measures,
+        )  # fmt: skip
         endpoints = {
             **sends.endpoints(),
             **replies.endpoints(),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sprocket.base.loaded_config import LoadedConfig
     from sprocket.broker.broker import Broker
     from sprocket.metrics.exporting import Observed
+    from sprocket.store.config import StoreConfig
 
 Store = Annotated[
     Path | None,
@@ -272,10 +273,8 @@ def _run_broker(
     loaded: LoadedConfig, said: Given, processes: str | None, *, is_child: bool
 ) -> None:
     """Runs a broker, or a container of some."""
-    from sprocket.audit.config import AuditConfig
     from sprocket.broker.config import BrokerConfig
     from sprocket.metrics.config import MetricsConfig
-    from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.store.config import StoreConfig
 
     settings = loaded.of(BrokerConfig)
@@ -284,12 +283,7 @@ def _run_broker(
     path = os.path.abspath(loaded.of(StoreConfig).path)
     if not is_child and (state := containers.state_of(processes, path, settings.name)) is not None:
         containers.run(loaded, said, state)
-    made = _broker(
-        settings,
-        replace(loaded.of(StoreConfig), path=path),
-        loaded.of(TlsConfig).whole(),
-        loaded.of(AuditConfig),
-    )
+    made = _broker(loaded, replace(loaded.of(StoreConfig), path=path))
     serve_until_signal(
         _observed(made, loaded.of(MetricsConfig)),
         lambda made: (
@@ -312,23 +306,29 @@ def _observed(made: Broker, config: Any) -> Observed[Broker]:
     return Observed(made, config, "broker", source, BrokerHealth(made))
 
 
-def _broker(config: Any, store: Any, tls: Any, audit: Any) -> Broker:
+def _broker(loaded: LoadedConfig, store: StoreConfig) -> Broker:
+    from sprocket.audit.config import AuditConfig
     from sprocket.broker.broker import Broker
+    from sprocket.broker.config import BrokerConfig
+    from sprocket.broker.tables.measures import BrokerMeasures
+    from sprocket.metrics.config import MetricsConfig
+    from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.runtime.clock import SystemClock
     from sprocket.runtime.disk import SystemDisk
     from sprocket.runtime.entropy import SystemEntropy
     from sprocket.runtime.memory import memory_bytes
 
     return Broker(
-        config,
+        loaded.of(BrokerConfig),
         store=store,
         root=store.path,
         disk=SystemDisk(),
         clock=SystemClock(),
         entropy=SystemEntropy(),
         memory_bytes=memory_bytes(),
-        tls=tls,
-        audit=audit,
+        tls=loaded.of(TlsConfig).whole(),
+        audit=loaded.of(AuditConfig),
+        measures=BrokerMeasures() if loaded.of(MetricsConfig).measures else None,
     )
 
 

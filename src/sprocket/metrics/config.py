@@ -86,3 +86,8 @@ class MetricsConfig:
         "Whether totals are sent, or logged, as what came since the last time.",
         rocketmq="metricsInDelta",
     )
+
+    @property
+    def measures(self) -> bool:
+        """Whether anybody reads metrics, so that histograms are kept."""
+        return self.exporter != DISABLE

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from sprocket.base.errors import UsageError
-from sprocket.base.exposition import CONTENT_TYPE, heading, line
+from sprocket.base.exposition import CONTENT_TYPE, distribution, heading, line
 from sprocket.metrics.health import Health, Probe, worst
 from sprocket.metrics.merging import merged
 from sprocket.metrics.model import Metric
@@ -127,7 +127,7 @@ async def exposition(reader: MetricsReader) -> str:
     """All metrics as the text that Prometheus reads, made in turns of the event loop."""
     by_metric: dict[Metric, list[Reading]] = {}
     async for reading in reader.readings():
-        if reading.family.points:
+        if reading.family.points or reading.family.histograms:
             by_metric.setdefault(reading.family.metric, []).append(reading)
     lines: list[str] = []
     for metric, readings in by_metric.items():
@@ -137,6 +137,11 @@ async def exposition(reader: MetricsReader) -> str:
             for number, (values, value) in enumerate(family.points.items(), 1):
                 lines.append(line(metric.name, labels_of(metric, values, labels), value))
                 if number % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            for number, (values, histogram) in enumerate(family.histograms.items(), 1):
+                own = labels_of(metric, values, labels)
+                lines.append(distribution(metric.name, own, histogram))
+                if number % (_AT_ONCE // 16) == 0:
                     await asyncio.sleep(0)
     return "".join(lines)
 

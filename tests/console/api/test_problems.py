@@ -53,7 +53,7 @@ def test_what_to_change_is_named() -> None:
 def test_what_was_done_nevertheless_is_told() -> None:
     problem = problem_of(BrokersFailed(["a"], {"b": CallTimeout("late")}))
     assert msgspec.to_builtins(problem) == {
-        "title": "A broker failed",
+        "title": "A broker failed or refused",
         "status": 502,
         "detail": "only a answered; failed at b (b: late)",
         "done": ["a"],

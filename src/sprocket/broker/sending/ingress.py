@@ -26,6 +26,7 @@ from sprocket.broker.sending.destination import (
     draft_in_batch,
 )
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.measures import BrokerMeasures
 from sprocket.broker.tables.topics import Topics
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.delay.timers.timers import Timers
@@ -69,6 +70,7 @@ class Ingress:
         check_role: raises an error if this broker may accept no message now: too few copies of the
             log are in sync for a message whose sender waits for them, or another broker may lead
             by now. It is told whether senders wait for copies. None if there is nothing to check.
+        measures: the histograms that are kept; None for none.
 
     Attributes:
         count: messages accepted since the start.
@@ -86,6 +88,7 @@ class Ingress:
         ledger: Ledger,
         timers: Timers | None,
         check_role: Callable[[bool], None] | None,
+        measures: BrokerMeasures | None = None,
     ) -> None:
         self._store = store
         self._rules = rules
@@ -96,6 +99,7 @@ class Ingress:
         self._ledger = ledger
         self._timers = timers
         self._check_role = check_role
+        self._measures = measures
         self.count = 0
 
     def accept(self, intake: Intake) -> Receipt:
@@ -192,6 +196,11 @@ class Ingress:
                 for each, decided in zip(appended, destinations, strict=False)
                 if (wait := decided.wait) is not None
             )  # fmt: skip
+            if self._measures is not None:
+                for decided in destinations[: len(appended)]:
+                    if decided.wait is not None:
+                        for_ms = decided.wait.due_ms - decided.draft.born_ms
+                        self._measures.delayed(decided.topic, for_ms)
         return appended
 
     def store_run(self, kernel: Kernel) -> Stored | None:

@@ -72,7 +72,7 @@ _TITLES = {
     422: "It cannot be done as it is asked for",
     500: "The API failed",
     501: "The brokers do not support it",
-    502: "A broker failed",
+    502: "A broker failed or refused",
     503: "There is too much to do",
     504: "It took too long",
 }
