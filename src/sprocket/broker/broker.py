@@ -118,6 +118,7 @@ class Broker:
             host=config.host,
             port=config.port,
             limits=_limits(config),
+            connections_max=config.connections_max or None,
             tls=self._tls,
             ip_rules=self,
         )
