@@ -61,8 +61,17 @@ class Acknowledgement:
         self._is_settling = self._is_flushing or replication.is_waiting
         self._host = store_host
         self._offset_id = f"{store_host.hex().upper()}%016X"
-        self._region, self._trace = settings.config.region, trace_text(settings.config)
-        self._form = SentForm(store_host=store_host, region=self._region, trace_on=self._trace)
+        #: The headers of error replies, which change with the settings.
+        self._marks, self._recall_marks = Marks(msg_region=""), Marks(msg_region="")
+        self.change()
+
+    def change(self) -> None:
+        """Replies what the settings say now."""
+        config = self._settings.config
+        self._region, self._trace = config.region, trace_text(config)
+        self._form = SentForm(store_host=self._host, region=self._region, trace_on=self._trace)
+        self._marks.msg_region = self._recall_marks.msg_region = self._region
+        self._marks.trace_on = self._trace
 
     @property
     def is_at_once(self) -> bool:
@@ -76,15 +85,14 @@ class Acknowledgement:
 
     def refusals(self) -> dict[int, Header]:
         """The headers of error replies, by request code."""
-        marks = Marks(msg_region=self._region, trace_on=self._trace)
         sends = (
             RequestCode.SEND_MESSAGE,
             RequestCode.SEND_MESSAGE_V2,
             RequestCode.SEND_BATCH_MESSAGE,
         )
         return {
-            **dict.fromkeys(sends, marks),
-            RequestCode.RECALL_MESSAGE: Marks(msg_region=self._region),
+            **dict.fromkeys(sends, self._marks),
+            RequestCode.RECALL_MESSAGE: self._recall_marks,
         }
 
     def of_one(self, command: Command, receipt: Receipt) -> EventualResponse:
