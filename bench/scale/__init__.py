@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench.scale import connections, members, routes, topics
+from bench.scale import connections, members, routes, scan, spark, topics
 
 #: The parts by name.
 PARTS: dict[str, Callable[[Console, Path, bool], None]] = {
@@ -20,6 +20,8 @@ PARTS: dict[str, Callable[[Console, Path, bool], None]] = {
     "topics": topics.measure,
     "members": members.measure,
     "routes": routes.measure,
+    "spark": spark.measure,
+    "scan": scan.measure,
 }
 
 

@@ -5,14 +5,23 @@ from __future__ import annotations
 import contextlib
 import socketserver
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sprocket.message import batch
 from sprocket.message.queue import QueueId
-from sprocket.message.record import Draft, Encoder, topic_part
-from sprocket.protocol.bodies import BrokerData, QueueData, Route, TopicList
+from sprocket.message.record import Draft, Encoder, parse, topic_part
+from sprocket.protocol.bodies import (
+    BrokerData,
+    Queue,
+    QueueData,
+    QueueRange,
+    Route,
+    TopicList,
+    TopicStatsTable,
+)
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.connection import Connection
 from sprocket.protocol.frame import encode_reply
@@ -27,6 +36,7 @@ from sprocket.protocol.requests.offset import (
 from sprocket.protocol.requests.pull import PullMessage, PullReply
 from sprocket.protocol.requests.route import RouteOfTopic, TopicNames
 from sprocket.protocol.requests.send import SendBatch, SendMessageV2, SendReply
+from sprocket.protocol.requests.topic import TopicStats
 
 V4 = bytes([127, 0, 0, 1, 0, 0, 0x2A, 0x9F])
 V6 = bytes(15) + b"\x01" + bytes([0, 0, 0x2A, 0x9F])
@@ -84,6 +94,7 @@ class FakeBroker:
             `hang_up` cuts the connection.
         pulls: the pulls that came.
         committed: offsets of groups.
+        asked: how many requests of each code came.
     """
 
     def __init__(self, shelves: Mapping[QueueId, Shelf]) -> None:
@@ -96,8 +107,10 @@ class FakeBroker:
         #: How many messages each send had.
         self.requests: list[int] = []
         self.address = ""
+        self.asked: Counter[int] = Counter()
 
     def answer(self, request: Command) -> Reply:
+        self.asked[request.code] += 1
         found = self.fault(request)
         if found is not None:
             return found
@@ -124,7 +137,24 @@ class FakeBroker:
             return self._store(request)
         if request.code == PullMessage.code:
             return self._pull(request.read(PullMessage))
+        if request.code == TopicStats.code:
+            return self._stats(request.fields["topic"])
         return self._offset(request)
+
+    def _stats(self, topic: str) -> Reply:
+        """The ends of all queues, as if one broker had them: their numbers must differ."""
+        table = {}
+        for queue, shelf in self.shelves.items():
+            if queue.topic == topic:
+                last = shelf.records[-1] if shelf.records else None
+                table[Queue(broker_name=queue.broker, queue_id=queue.number, topic=topic)] = (
+                    QueueRange(
+                        last_update_timestamp=0 if last is None else parse(last).stored_ms,
+                        max_offset=shelf.end,
+                        min_offset=shelf.first,
+                    )
+                )
+        return Reply(body=TopicStatsTable(offset_table=table).encode())
 
     def _route(self, topic: str) -> Reply:
         queues = [queue for queue in self.shelves if queue.topic == topic]

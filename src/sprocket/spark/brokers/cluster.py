@@ -1,6 +1,8 @@
 """What a planner asks the cluster: topics, queues and their offsets.
 
-Blocking. Requests about many queues of one broker are pipelined.
+Blocking. Requests about many queues of one broker are pipelined. The ends of a topic with many
+queues are asked for with one request to each broker, so that what a planner asks at each
+micro-batch does not grow with the number of queues.
 """
 
 from __future__ import annotations
@@ -9,13 +11,14 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from sprocket.base.errors import CorruptRecord, SprocketError, TransportError
+from sprocket.base.errors import CorruptRecord, ReplyError, SprocketError, TransportError
+from sprocket.clientcore.attempts import may_pass
 from sprocket.clientcore.replies import read_pull
-from sprocket.clientcore.witness import Witness
+from sprocket.clientcore.witness import UNKNOWN, Witness
 from sprocket.filter.tags import ALL, TagFilter
 from sprocket.message.queue import QueueId
 from sprocket.message.record import parse
-from sprocket.protocol.bodies import TopicList
+from sprocket.protocol.bodies import TopicList, TopicStatsTable
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.offset import (
@@ -28,10 +31,13 @@ from sprocket.protocol.requests.offset import (
 )
 from sprocket.protocol.requests.pull import SUBSCRIPTION, PullMessage
 from sprocket.protocol.requests.route import TopicNames
+from sprocket.protocol.requests.topic import TopicStats
 from sprocket.spark.brokers.pool import ConnectionPool
 
 #: A message may have 4 MiB, so only so many are asked for at once.
 _SIGHTINGS_MAX = 8
+#: Of a topic with more queues at a broker, all ends are asked for with one request.
+FEW_QUEUES = 16
 
 
 class Sighting(NamedTuple):
@@ -45,6 +51,25 @@ class Sighting(NamedTuple):
     message: Witness | None
     first: int
     end: int
+
+
+class QueueSpan(NamedTuple):
+    """What a queue has.
+
+    Attributes:
+        first, end: its first offset, and the one after its last.
+        stored_ms: when its last message was stored, ms since 1970; 0 if that is not known.
+    """
+
+    first: int
+    end: int
+    stored_ms: int
+
+    @property
+    def last(self) -> Witness | None:
+        """The last message, as far as it is known."""
+        has_one = self.first < self.end and self.stored_ms > 0
+        return Witness(self.end - 1, UNKNOWN, self.stored_ms) if has_one else None
 
 
 class ClusterMetadata:
@@ -77,11 +102,20 @@ class ClusterMetadata:
 
     def earliest(self, queues: Iterable[QueueId]) -> dict[QueueId, int]:
         """Offset of each queue's first message."""
-        return self._offsets(queues, _first)
+        queues = list(queues)
+        found = {queue: span.first for queue, span in self._spans(queues).items()}
+        return found | self._offsets((one for one in queues if one not in found), _first)
 
     def latest(self, queues: Iterable[QueueId]) -> dict[QueueId, int]:
         """Offset after each queue's last message."""
-        return self._offsets(queues, _last)
+        return {queue: end for queue, (end, _) in self.ends(queues).items()}
+
+    def ends(self, queues: Iterable[QueueId]) -> dict[QueueId, tuple[int, Witness | None]]:
+        """Offset after each queue's last message, and that message if the reply describes it."""
+        queues = list(queues)
+        found = {queue: (span.end, span.last) for queue, span in self._spans(queues).items()}
+        others = self._offsets((one for one in queues if one not in found), _last)
+        return {**found, **{queue: (end, None) for queue, end in others.items()}}
 
     def at(self, times: Mapping[QueueId, int]) -> dict[QueueId, int]:
         """Offset of the first message stored at or after a time, ms; the end if there is none."""
@@ -148,6 +182,34 @@ class ClusterMetadata:
         replies = self._call_brokers(offsets, lambda q: _committing(group, q, offsets[q]))
         for reply in replies.values():
             reply.checked()
+
+    def _spans(self, queues: Iterable[QueueId]) -> dict[QueueId, QueueSpan]:
+        """What queues have, of topics with many queues at a broker: one request for all of them.
+
+        Queues that no reply describes are left out: a broker may permit its users less than this.
+
+        Raises:
+            ReplyError: a broker is busy.
+            TransportError: a broker did not reply.
+        """
+        together: dict[tuple[str, str], list[QueueId]] = {}
+        for queue in queues:
+            together.setdefault((queue.broker, queue.topic), []).append(queue)
+        many = {some[0]: some for some in together.values() if len(some) > FEW_QUEUES}
+        found: dict[QueueId, QueueSpan] = {}
+        for one, reply in self._call_brokers(many, lambda q: TopicStats(topic=q.topic)).items():
+            try:
+                table = TopicStatsTable.decode(reply.checked().body).offset_table
+            except ReplyError as error:
+                if may_pass(error):
+                    raise
+                continue
+            spans = {
+                queue.queue_id: QueueSpan(at.min_offset, at.max_offset, at.last_update_timestamp)
+                for queue, at in table.items()
+            }
+            found.update((q, spans[q.number]) for q in many[one] if q.number in spans)
+        return found
 
     def _offsets(
         self, queues: Iterable[QueueId], question: Callable[[QueueId], Header]

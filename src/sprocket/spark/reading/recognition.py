@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sprocket.clientcore.witness import Witness
+from sprocket.clientcore.witness import UNKNOWN, Witness
 from sprocket.message.queue import QueueId
 from sprocket.spark.brokers.cluster import ClusterMetadata, Sighting
 from sprocket.spark.options.checkpoint import Witnesses
@@ -91,19 +91,27 @@ def witnesses_of(cluster: ClusterMetadata, group: str, offsets: Mapping[QueueId,
 
 def _is_doubtful(witness: Witness, seen: Sighting) -> bool:
     if seen.message is not None:
-        return seen.message != witness
+        return not witness.is_at(seen.message)
     # A gap inside the queue says nothing.
     return not seen.first <= witness.offset < seen.end
 
 
 def _is_behind(message: Witness | None, witness: Witness) -> bool:
-    """Whether a later message of the queue is before the witness in the log: that cannot be."""
-    return message is not None and message.log_offset <= witness.log_offset
+    """Whether a later message of the queue is before the witness in the log: that cannot be.
+
+    Of a witness without a log offset only the time is compared.
+    """
+    if message is None:
+        return False
+    if witness.log_offset == UNKNOWN:
+        return message.stored_ms < witness.stored_ms
+    return message.log_offset <= witness.log_offset
 
 
 def _is_older(message: Witness, witness: Witness) -> bool:
     """Whether a message was stored before the witness, or is it."""
-    return message.log_offset <= witness.log_offset and message.stored_ms <= witness.stored_ms
+    is_before = witness.log_offset == UNKNOWN or message.log_offset <= witness.log_offset
+    return is_before and message.stored_ms <= witness.stored_ms
 
 
 def _described(witness: Witness, seen: Sighting) -> str:

@@ -5,7 +5,9 @@ from its first message; a queue whose broker is away does not advance until it i
 micro-batch is read as a batch is (`read`), with the same rows each time.
 
 Each micro-batch begins with the question whether its queues are still those of the checkpoint
-(`recognition`); all queues are asked about at the start, and at each refresh of the route.
+(`recognition`); all queues are asked about at the start, and at each refresh of the route. Of a
+topic with many queues some stand for the others (`sampling`): what is asked at each micro-batch
+does not grow with the number of queues.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from sprocket.base.errors import RouteNotFound, SprocketError, TransportError
+from sprocket.clientcore.witness import Witness
 from sprocket.message.queue import QueueId
 from sprocket.spark.brokers.cluster import ClusterMetadata
 from sprocket.spark.brokers.pool import ConnectionPool
@@ -31,6 +34,7 @@ from sprocket.spark.reading.recognition import (
     report_changes,
     witnesses_of,
 )
+from sprocket.spark.reading.sampling import beside, chosen
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +42,9 @@ logger = logging.getLogger(__name__)
 _IDLE_S = 0.02
 #: Pause before a broker that is away is asked again.
 _AWAY_S = 0.5
+#: The offsets of more queues are committed at most so often, as each takes two requests.
+_COMMITS_AT_ONCE = 64
+_COMMIT_S = 5.0
 
 
 class StreamPlan:
@@ -56,6 +63,12 @@ class StreamPlan:
         self._queues_until = 0.0
         #: Until when queues without new messages need not be recognised again.
         self._recognised_until = 0.0
+        #: How many times queues without new messages were recognised.
+        self._turn = 0
+        #: The last message of each queue, as far as the brokers described it with the ends.
+        self._last: dict[QueueId, Witness | None] = {}
+        #: When the offsets of many queues were last committed.
+        self._committed_at = -_COMMIT_S
         #: The last micro-batch that this process planned: its queues were recognised.
         self._planned: StreamOffsets | None = None
         #: The ends of an "available now" query; None for any other.
@@ -93,12 +106,14 @@ class StreamPlan:
         """
         ends = self._ends_now(start.next)
         anew = {queue: change.begin for queue, change in self._changes(start, ends).items()}
-        self._commit({q: at for q, at in {**start.next, **anew}.items() if q in ends})
+        done = {q: at for q, at in {**start.next, **anew}.items() if q in ends}
         known = self._with_new({**start.next, **anew}, ends)
         for queue, offset in known.items():
             ends.setdefault(queue, offset)
         waiting = records_in(between(known, ends))
-        if not anew and (waiting == 0 or self._is_too_little(waiting)):
+        is_idle = not anew and (waiting == 0 or self._is_too_little(waiting))
+        self._commit(done, is_last=is_idle and self._target is not None)
+        if is_idle:
             time.sleep(_IDLE_S)
             return start if known == start.next else StreamOffsets(known, start.witnesses)
         self._triggered_at = time.monotonic()
@@ -132,12 +147,12 @@ class StreamPlan:
         """
         now = time.monotonic()
         is_due = now >= self._recognised_until
-        asked = {
-            queue: witness
-            for queue, witness in start.witnesses.items()
-            if queue in ends and (is_due or ends[queue] != start.next.get(queue))
-        }
+        witnesses = {queue: one for queue, one in start.witnesses.items() if queue in ends}
+        moved = {queue for queue in witnesses if ends[queue] != start.next.get(queue)}
+        asked = chosen(witnesses, moved, is_due=is_due, turn=self._turn)
         changes = self._found_changes(asked, ends)
+        others = {q: one for q, one in beside(witnesses, changes).items() if q not in asked}
+        changes.update(self._found_changes(others, ends))
         shorter = [
             queue
             for queue, offset in start.next.items()
@@ -150,6 +165,7 @@ class StreamPlan:
             changes[queue] = QueueChange(lost, begin)
         if is_due:
             self._recognised_until = now + self._options.route_refresh_ms / 1000
+            self._turn += 1
         report_changes(self._options, changes)
         return changes
 
@@ -174,6 +190,11 @@ class StreamPlan:
         """The witnesses after a micro-batch: a new one of each queue that has moved."""
         moved = {queue: end for queue, end in ends.items() if end > begin[queue]}
         kept = {queue: one for queue, one in start.witnesses.items() if queue not in anew}
+        for queue, end in list(moved.items()):
+            last = self._last.get(queue)
+            if last is not None and last.offset == end - 1:
+                kept[queue] = last
+                del moved[queue]
         for some in _by_broker(moved).values():
             try:
                 wanted = {queue: moved[queue] for queue in some}
@@ -243,7 +264,8 @@ class StreamPlan:
         found: Offsets = {}
         for broker, queues in _by_broker(self._queues).items():
             try:
-                found.update(self._cluster.latest(queues))
+                for queue, (end, last) in self._cluster.ends(queues).items():
+                    found[queue], self._last[queue] = end, last
             except SprocketError as error:
                 self._queues_until = 0.0
                 if not skips_absent:
@@ -265,8 +287,12 @@ class StreamPlan:
             except SprocketError as error:
                 logger.warning("topic %s cannot be found: %s", topic, error)
 
-    def _commit(self, offsets: Mapping[QueueId, int]) -> None:
-        """Commits the group's offsets to brokers. Only people read them, so a failure is logged."""
+    def _commit(self, offsets: Mapping[QueueId, int], *, is_last: bool = False) -> None:
+        """Commits the group's offsets to brokers. Only people read them, so a failure is logged.
+
+        Args:
+            is_last: the query ends, so the offsets of many queues do not wait either.
+        """
         if self._options.group == READER_GROUP:
             return
         moved = {
@@ -276,6 +302,11 @@ class StreamPlan:
         }
         if not moved:
             return
+        if len(moved) > _COMMITS_AT_ONCE:
+            now = time.monotonic()
+            if not is_last and now < self._committed_at + _COMMIT_S:
+                return
+            self._committed_at = now
         try:
             self._cluster.commit(self._options.group, moved)
             self._committed.update(moved)
