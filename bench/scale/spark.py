@@ -1,4 +1,4 @@
-"""Spark over many queues: planning, micro-batches, and what the driver asks of the broker.
+"""A table of many queues in Spark: planning, reading, and what the driver asks of the broker.
 
 Requests are counted by the broker's own metrics; Spark runs in this machine's environment, in a
 process of its own.
@@ -7,23 +7,19 @@ process of its own.
 from __future__ import annotations
 
 import re
-import statistics
-import subprocess
 import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
 
 from bench.brokers import Node, create_topic, free_port, sprocket_node
-from bench.figures import Figure, Report, Sample, cpu_seconds
+from bench.figures import Figure, Report, Sample
 from bench.load import drive, frame, send_fields
 from bench.spark.connectors import Source
-from bench.spark.ground import ROOT, Ground
+from bench.spark.ground import Ground
 from bench.spark.session import Session
 
 PLANNED = Figure("planning", "s", False)
@@ -31,18 +27,6 @@ READ = Figure("planning and reading", "s", False)
 TASKS = Figure("tasks", "", False)
 ROWS = Figure("rows", "", True)
 ASKED = Figure("requests of the driver for a plan", "", False)
-TRIGGER = Figure("micro-batch, median", "ms", False)
-BATCHES = Figure("micro-batches", "/s", True)
-ENDS = Figure("questions for ends, a trigger of a query", "requests", False)
-PULLS = Figure("pulls of driver and tasks, a micro-batch", "requests", False)
-QUIET = Figure("requests while nothing comes, a query", "/s", False)
-QUIET_CPU = Figure("broker's CPU while nothing comes, a query", "% of a core", False)
-
-_PER_SECOND = 1000
-_WARM_SECONDS = 12.0
-_SECONDS = 15.0
-_QUIET_SECONDS = 10.0
-_PULL, _ENDS, _END = "pull_message", "get_topic_stats_info", "get_max_offset"
 
 
 class _Counted:
@@ -73,7 +57,6 @@ def measure(console: Console, folder: Path, quick: bool) -> None:
     ):
         counted = _Counted(port)
         _plans(console, node, spark, counted, (100, 500) if quick else (100, 500, 1000))
-        _streams(console, node, spark, counted, quick)
 
 
 def _source(node: Node, topic: str, **options: str) -> Source:
@@ -103,52 +86,3 @@ def _plans(
         }  # fmt: skip
         report.add(f"{count:,} queues", {"sprocket": [sample]})
     report.show(console)
-
-
-def _streams(console: Console, node: Node, spark: Session, counted: _Counted, quick: bool) -> None:
-    report = Report(f"streams, {_PER_SECOND:,} messages/s of 100 B", ["sprocket"])
-    for queues, count in ((8, 1), (500, 1)) if quick else ((8, 1), (100, 1), (500, 1), (500, 3)):
-        console.log(f"{count} streams of {queues} queues")
-        topic = f"BenchStream{queues}x{count}"
-        create_topic(node, topic, queues)
-        sample = _streamed(node, spark, counted, topic, count)
-        report.add(f"{queues} queues, {count} in the session", {"sprocket": [sample]})
-    report.show(console)
-
-
-def _streamed(node: Node, spark: Session, counted: _Counted, topic: str, count: int) -> Sample:
-    source = _source(node, topic, startingOffsets="latest")
-    spark.call("open_streams", source=source, count=count)
-    with _sending(source):
-        time.sleep(_WARM_SECONDS)
-        spark.call("progress")
-        before = counted.now()
-        time.sleep(_SECONDS)
-        asked = counted.now() - before
-        progress = spark.call("progress")["triggers"]
-    time.sleep(3)
-    before, cpu = counted.now(), cpu_seconds(node.pid)
-    time.sleep(_QUIET_SECONDS)
-    quiet = counted.now() - before
-    cpu = cpu_seconds(node.pid) - cpu
-    spark.call("close_streams")
-    batches = max(len(progress), 1)
-    return {
-        TRIGGER: statistics.median(progress or [0.0]),
-        BATCHES: len(progress) / _SECONDS / count,
-        ENDS: (asked[_ENDS] + asked[_END]) / batches,
-        PULLS: asked[_PULL] / batches,
-        QUIET: quiet.total() / _QUIET_SECONDS / count,
-        QUIET_CPU: 100 * cpu / _QUIET_SECONDS / count,
-    }
-
-
-@contextmanager
-def _sending(source: Source) -> Iterator[None]:
-    seconds = str(_WARM_SECONDS + _SECONDS)
-    command = [sys.executable, "-m", "bench.spark.sender", "sprocket", source.address]
-    with subprocess.Popen(
-        [*command, source.topic, str(_PER_SECOND), seconds], cwd=ROOT, stdout=subprocess.DEVNULL
-    ) as sender:
-        yield
-        sender.wait(120)

@@ -30,9 +30,6 @@ class Worker:
     def __init__(self) -> None:
         self._spark: Any = None
         self._query: Any = None
-        self._queries: list[Any] = []
-        #: Micro-batches whose times were given: by run and number.
-        self._told: set[tuple[str, int]] = set()
         self._folder = Path(tempfile.mkdtemp(prefix="bench-spark-"))
 
     def start(self, *, master: str, jars: str) -> Json:
@@ -109,34 +106,6 @@ class Worker:
         began = time.perf_counter()
         tasks = frame._jdf.queryExecution().toRdd().getNumPartitions()
         return {"seconds": time.perf_counter() - began, "tasks": tasks}
-
-    def open_streams(self, *, source: Source, count: int) -> Json:
-        """Begins several streams of a topic into nothing, each with a checkpoint of its own."""
-        for _ in range(count):
-            frame = CONNECTORS[source.kind].reader(self._spark.readStream, source)
-            place = tempfile.mkdtemp(dir=self._folder)
-            writer = frame.writeStream.format("noop").option("checkpointLocation", place)
-            self._queries.append(writer.start())
-        return {}
-
-    def progress(self) -> Json:
-        """How long the micro-batches with rows took that are new since the last time, ms."""
-        found = []
-        for query in self._queries:
-            if query.exception():
-                raise RuntimeError(str(query.exception()))
-            kept = [json.loads(one.json) for one in query.recentProgress]
-            found += [one for one in kept if one["numInputRows"]]
-        new = [one for one in found if (one["runId"], one["batchId"]) not in self._told]
-        self._told |= {(one["runId"], one["batchId"]) for one in new}
-        return {"triggers": [one["durationMs"]["triggerExecution"] for one in new]}
-
-    def close_streams(self) -> Json:
-        """Ends them."""
-        for query in self._queries:
-            query.stop()
-        self._queries.clear()
-        return {}
 
     def listen(self, *, source: Source) -> Json:
         """Begins a stream that notes arrivals, and waits until it is under way."""

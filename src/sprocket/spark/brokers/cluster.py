@@ -53,7 +53,7 @@ class Sighting(NamedTuple):
     end: int
 
 
-class QueueSpan(NamedTuple):
+class OffsetSpan(NamedTuple):
     """What a queue has.
 
     Attributes:
@@ -183,7 +183,7 @@ class ClusterMetadata:
         for reply in replies.values():
             reply.checked()
 
-    def _spans(self, queues: Iterable[QueueId]) -> dict[QueueId, QueueSpan]:
+    def _spans(self, queues: Iterable[QueueId]) -> dict[QueueId, OffsetSpan]:
         """What queues have, of topics with many queues at a broker: one request for all of them.
 
         Queues that no reply describes are left out: a broker may permit its users less than this.
@@ -196,7 +196,7 @@ class ClusterMetadata:
         for queue in queues:
             together.setdefault((queue.broker, queue.topic), []).append(queue)
         many = {some[0]: some for some in together.values() if len(some) > FEW_QUEUES}
-        found: dict[QueueId, QueueSpan] = {}
+        found: dict[QueueId, OffsetSpan] = {}
         for one, reply in self._call_brokers(many, lambda q: TopicStats(topic=q.topic)).items():
             try:
                 table = TopicStatsTable.decode(reply.checked().body).offset_table
@@ -205,7 +205,7 @@ class ClusterMetadata:
                     raise
                 continue
             spans = {
-                queue.queue_id: QueueSpan(at.min_offset, at.max_offset, at.last_update_timestamp)
+                queue.queue_id: OffsetSpan(at.min_offset, at.max_offset, at.last_update_timestamp)
                 for queue, at in table.items()
             }
             found.update((q, spans[q.number]) for q in many[one] if q.number in spans)
