@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 import urllib.request
 from collections import Counter
 from pathlib import Path
