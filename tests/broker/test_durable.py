@@ -342,6 +342,7 @@ _READS = "it changes nothing"
 _CLIENT = "it asks a client"
 _BACK = "the next request of the same client brings it back"
 #: Every request code of a broker: the changes that are tried, or why there is nothing to keep.
+_FILES = "at a broker that reads plain_acl.yml: see tests/broker/operate/test_plain_accounts.py"
 WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.SEND_MESSAGE: (sends,),
     RequestCode.SEND_MESSAGE_V2: (sends_short,),
@@ -378,6 +379,9 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.AUTH_CREATE_ACL: (makes_policy,),
     RequestCode.AUTH_UPDATE_ACL: (makes_policy,),
     RequestCode.AUTH_DELETE_ACL: (deletes_policy,),
+    RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: _FILES,
+    RequestCode.DELETE_ACL_CONFIG: _FILES,
+    RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: _FILES,
     RequestCode.UPDATE_BROKER_CONFIG: (changes_settings,),
     RequestCode.SET_COMMITLOG_READ_MODE: (reads_as_asked,),
     # What is lost on purpose, or costs nothing.
@@ -406,6 +410,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
             RequestCode.AUTH_LIST_USER,
             RequestCode.AUTH_GET_ACL,
             RequestCode.AUTH_LIST_ACL,
+            RequestCode.GET_BROKER_CLUSTER_ACL_INFO,
             OwnRequestCode.GROUP_STATE,
             OwnRequestCode.ESCAPED_MESSAGES,
             OwnRequestCode.HELD_LEASES,

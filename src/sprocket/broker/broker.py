@@ -22,7 +22,7 @@ from typing import Self
 
 from sprocket.audit.audit_log import audit_log
 from sprocket.audit.config import AuditConfig
-from sprocket.auth.accounts import AccountTable
+from sprocket.auth.guard import KnownUsers
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError, ServiceNotAvailable, UsageError
@@ -123,6 +123,7 @@ class Broker:
             host=config.host,
             port=config.port,
             limits=_limits(config),
+            connections_max=config.connections_max or None,
             tls=self._tls,
             ip_rules=self,
         )
@@ -276,10 +277,10 @@ class Broker:
         """
         await asyncio.shield(self._failure)
 
-    def accounts(self) -> AccountTable | None:
+    def accounts(self) -> KnownUsers | None:
         """The users and their policies, for parts of the same process; None while it opens."""
         inside = self._inside or self._last
-        return None if inside is None else inside.parts.tables.accounts
+        return None if inside is None else inside.parts.rights.known
 
     # The server asks these for each connection.
 

@@ -94,7 +94,7 @@ class BrokerParts:
         self._store, self._queue_count = store, 0
         self.followers = _followers(settings, replication, world.entropy)
         tables = self.tables = self._tables(settings, clock, levels)
-        self.rights = Rights(tables.accounts, settings)
+        self.rights = Rights(tables.accounts, settings, world.disk)
         self.files = StateFiles(tables, store, world.disk, place.root)
         self.timers = self._timers(store, settings, world=world, root=place.root)
         self.registration = self._registration(pool, settings, place, number)
@@ -363,16 +363,6 @@ class BrokerParts:
             self.followers.journal.record(kind, name)
 
         return changed
-
-    async def make_first_users(self) -> None:
-        """Makes the users of the settings, once the files are loaded, and saves them.
-
-        Raises:
-            ConfigError: one is not valid, or nobody could enter.
-            StoreError: they cannot be saved.
-        """
-        self.rights.make_first_users()
-        await self.files.accounts.written()
 
     def _mapping_changed(self, topic: str) -> None:
         self.files.mappings.changed()

@@ -63,9 +63,29 @@ class NameServerDispatch:
         """The supported request codes."""
         return frozenset(self._table)
 
+    def refusal(self, command: Command, peer: Peer) -> Reply | None:
+        """The reply to a request that may not pass; None if it may, and then it has its user."""
+        if self._check is None:
+            return None
+        try:
+            command.user = self._check(command, peer)
+            return None
+        except ReplyError as error:
+            command.user = getattr(error, "user", "")
+            return self._recorded(command, peer, Reply(code=error.code, remark=error.remark))
+        except RemoteProtocolError as error:
+            return Reply(code=SystemFailure.code, remark=str(error))
+
     def __call__(self, command: Command, peer: Peer) -> Reply:
-        """The reply to a request; errors become their response codes."""
-        reply = self._reply(command, peer)
+        """The reply to a request; errors become their response codes.
+
+        It is checked first, unless `refusal` has done that.
+        """
+        if command.user is None and (refused := self.refusal(command, peer)) is not None:
+            return refused
+        return self._recorded(command, peer, self._reply(command, peer))
+
+    def _recorded(self, command: Command, peer: Peer, reply: Reply) -> Reply:
         if self._trail is not None and self._trail.is_recorded(command.code):
             self._trail.followed(command, peer, reply)
         return reply
@@ -73,8 +93,6 @@ class NameServerDispatch:
     def _reply(self, command: Command, peer: Peer) -> Reply:
         answer = self._table.get(command.code)
         try:
-            if self._check is not None:
-                command.user = self._check(command, peer)
             if answer is None:
                 return Reply(
                     code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
@@ -82,8 +100,6 @@ class NameServerDispatch:
                 )
             return answer(command, peer)
         except ReplyError as error:
-            if command.user is None:
-                command.user = getattr(error, "user", "")
             return Reply(code=error.code, remark=error.remark)
         except RemoteProtocolError as error:
             return Reply(code=SystemFailure.code, remark=str(error))

@@ -86,7 +86,9 @@ class NameServer:
             )
         self._configuration = Configuration(self.config, kept)
         self._admission = Admission(
-            lambda: self._configuration.now.quotas, clock=lambda: loop_ms() / 1000
+            lambda: self._configuration.now.quotas,
+            clock=lambda: loop_ms() / 1000,
+            user_of=lambda command: command.user or "",
         )
         self._reply_first = one_by_one(self._reply)
         self._server = Server(
@@ -97,17 +99,14 @@ class NameServer:
                 frame_bytes_max=self.config.frame_bytes_max,
                 unfinished_bytes_max=self.config.unfinished_bytes_max,
             ),
+            connections_max=self.config.connections_max or None,
             tls=checked_settings(tls),
             ip_rules=self._admission,
         )
         self._audit = audit_log(
-            audit,
-            server="nameserver",
-            part="nameserver",
-            beside=_folder_of(self.config, audit),
-            disk=self._disk,
-            clock=clock or SystemClock(),
-        )
+            audit, server="nameserver", part="nameserver", beside=_folder_of(self.config, audit),
+            disk=self._disk, clock=clock or SystemClock(),
+        )  # fmt: skip
         self._answer = NameServerDispatch(
             self._routes,
             self._settings,
@@ -178,8 +177,13 @@ class NameServer:
     def _answer_first(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:
         if not self._configuration.now.quotas:
             return self._reply_first(commands, peer)
+        # Who signed it is found out first, for the limits; one that may not pass counts too.
+        refused = self._answer.refusal(commands[0], peer)
+        answer = self._reply_first if refused is None else lambda asked, peer: [refused]
         try:
-            return self._admission.answer_first(commands, peer, self._reply_first)
+            return self._admission.answer_first(
+                commands[:1], peer, answer, may_pass=refused is None
+            )
         except SystemBusy as error:
             return [Reply(code=error.code, remark=error.remark)]
 
