@@ -105,7 +105,8 @@ class Broker:
             config = replace(config, role=config.leading_role)
         path = f"{root}/config/{CHANGED_FILE}"
         kept = KeptSettings(disk, path, (config, store), lambda each: why_fixed(each) is None)
-        self._settings = BrokerSettings(config, store, kept)
+        is_tls = self._tls.outgoing_tls() is not None
+        self._settings = BrokerSettings(config, store, kept, is_tls=is_tls)
         self._root = root
         self._world = Ports(disk, clock, entropy, memory_bytes)
         self.measures = measures
