@@ -45,6 +45,7 @@ from sprocket.message.hosts import pack
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting import address as addresses
 from sprocket.remoting.endpoints import EventualResponse
+from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
@@ -68,6 +69,9 @@ class Broker:
         elector: says which broker of this name is the master, instead of the one that is set.
         tls: whether and how it speaks TLS.
         audit: whether and where it writes an audit log.
+
+    Attributes:
+        ips: its connections by IP address.
 
     Raises:
         ConfigError: a setting is invalid.
@@ -98,13 +102,14 @@ class Broker:
         self._settings = BrokerSettings(config, store)
         self._root = root
         self._world = Ports(disk, clock, entropy, memory_bytes)
+        self.ips = IpCounts(self)
         self._server = Server(
             self.answer_first,
             host=config.host,
             port=config.port,
             limits=_limits(config),
             tls=self._tls,
-            ip_rules=self,
+            ips=self.ips,
         )
         self._pool = Pool(
             entropy=entropy, tls=self._tls.outgoing_tls(), signer=config.inner_signer()
@@ -223,6 +228,7 @@ class Broker:
             port=self._server.port,
             limits=_limits(self._settings.config),
             strangers=strangers,
+            ips=IpCounts(self, beside=self.ips),
         )
 
     async def _open_group(self, elector: Elector, place: Location, opened: AsyncExitStack) -> None:
