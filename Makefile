@@ -4,6 +4,7 @@
 #   make cluster  three brokers with failover: breaks them, and measures what it costs
 #   make test     sets up and passes every test (PYTHON=python3.13: on that Python)
 #   make test-pythons   every test on every Python of pyproject.toml that is here
+#   make native   installs the optional native kernel of the broker; it needs cargo
 #   make bench    measures, with the Java broker beside it where Java and Maven are present
 #   make lint     style, types, structure
 #   make sim      simulated histories: make sim SEED=17, or SEEDS=1..500 SCENARIO=ordered
@@ -11,6 +12,11 @@
 #   make dependencies  what is installed, and known holes in it
 #   make soak     five minutes of kills against real processes, with a report (MINUTES=5)
 #   make soak-cluster  a hundred faults of a group of brokers with etcd (FAULTS=100)
+#   make dist     builds wheel and source archive from the last commit, into dist
+#   make test-dist   the same, installed and run on every Python of pyproject.toml that is here
+#   make image    builds the container image, with docker, podman or buildah
+#   make test-image  the same, and a broker run in it (ARGS='--python IMAGE': on another base)
+#   make docs     the documentation as a site, in site/, with all links checked
 #   make clean    removes what these made
 
 PYTHON ?= python3
@@ -31,7 +37,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies clean
+.PHONY: help native run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies dist test-dist image test-image docs clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -54,7 +60,7 @@ $(VENV)/cluster.stamp: pyproject.toml | $(BIN)/python
 
 $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 	@echo "installing what the tests need (PySpark is large: a minute or two the first time)"
-	@$(PIP) install -e '.[spark,jdk,dev]'
+	@$(PIP) install -e '.[spark,jdk,dev,deploy]'
 	@touch $@ $(VENV)/run.stamp
 
 run: $(VENV)/run.stamp
@@ -63,8 +69,9 @@ run: $(VENV)/run.stamp
 cluster: $(VENV)/cluster.stamp
 	@$(BIN)/python -m sprocket.demo.cluster $(ARGS)
 
+# A file of tests runs in one process; more than four Spark sessions and Java brokers need much memory.
 test: $(VENV)/dev.stamp
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 # A failure on one Python does not keep the tests from the next; one that is not here is left out.
 test-pythons:
@@ -76,10 +83,15 @@ test-pythons:
 	done; \
 	test -z "$$failed" || { echo "failed on$$failed"; exit 1; }
 
+# The optional kernel of the broker, in Rust: it needs cargo.
+native: $(VENV)/run.stamp
+	@$(PIP) install ./native
+
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 -p sprocket.client -p sprocket.admin -p sprocket.cli -p sprocket.spark -p sprocket.testing
 	@$(BIN)/python -m pytest -q tests/test_tidy.py
 
 format: $(VENV)/dev.stamp
@@ -111,5 +123,25 @@ dependencies: $(VENV)/dev.stamp
 	@$(PIP) install -e '.[security]'
 	@$(BIN)/python -m tests.dependencies
 
+dist: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.packaging.matrix --only-build
+
+docs: $(VENV)/dev.stamp
+	@$(PIP) install -e '.[docs]'
+	@$(BIN)/python docs/site/build.py $(ARGS)
+
+image: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.packaging.image --only-build $(ARGS)
+
+test-docs: $(VENV)/dev.stamp
+	@$(PIP) install -e '.[docs]'
+	@$(BIN)/python docs/site/build.py $(ARGS)
+
+image: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.packaging.image $(ARGS)
+
+test-dist: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.packaging.matrix
+
 clean:
-	rm -rf .venv .venv-3.* sprocket-data build dist .mypy_cache .ruff_cache .pytest_cache tests/compat/java/target tests/compat/clients5/java/target .bench
+	rm -rf .venv .venv-3.* sprocket-data build dist site .mypy_cache .ruff_cache .pytest_cache tests/compat/java/target tests/compat/clients5/java/target .bench

@@ -34,7 +34,7 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def sprocket_node(folder: Path, *options: str) -> Iterator[Node]:
+def sprocket_node(folder: Path, *options: str, name: str = "sprocket") -> Iterator[Node]:
     """A standalone Sprocket node with its store in `folder`."""
     ports = free_port(), free_port()
     command = [
@@ -48,7 +48,7 @@ def sprocket_node(folder: Path, *options: str) -> Iterator[Node]:
             assert process.stdout is not None
             if not process.stdout.readline():
                 raise RuntimeError(f"the node did not start: {' '.join(command)}")
-            yield Node("sprocket", *ports, process.pid)
+            yield Node(name, *ports, process.pid)
         finally:
             process.terminate()
             process.wait(30)

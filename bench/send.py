@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from bench.brokers import Node, both, create_topic
+from bench.brokers import Node, both, create_topic, sprocket_node
 from bench.figures import CPU, P50, P99, RATE, Figure, Report, Sample, cpu_seconds, interleave
 from bench.load import Outcome, drive, frame, send_fields
+from sprocket.broker.sending import kernel
 
 QUEUES = 8
 TOPIC = "BenchSend"
@@ -56,8 +58,12 @@ def measurement(node: Node, total: int, **case: int) -> Callable[[], Sample]:
 
 
 def main(console: Console, folder: Path, *, quick: bool, rounds: int) -> None:
-    """Prints the table of sends."""
-    with both(folder) as nodes:
+    """Prints the table of sends; where the native kernel is installed, also without it."""
+    with both(folder) as nodes, contextlib.ExitStack() as more:
+        if kernel.is_installed():
+            options = ("--set", "broker.kernel=false")
+            plain = sprocket_node(folder / "plain", *options, name="without kernel")
+            nodes["without kernel"] = more.enter_context(plain)
         for node in nodes.values():
             create_topic(node, TOPIC, QUEUES)
             send_run(node, size=128, total=20_000, connections=1, in_flight=64)

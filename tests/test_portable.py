@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
+
+from tests.test_tidy import modules, name_of
 
 #: Modules that only POSIX has, and the fast loop that is not made for Windows.
 HIDDEN = (
@@ -47,6 +51,49 @@ def probe(statements: str) -> None:
 )
 def test_it_imports_nothing_that_only_posix_has(statements: str) -> None:
     probe(statements)
+
+
+def loaded_at_once(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Imports that run whenever a module is loaded: no condition or `try` is around them."""
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.ClassDef | ast.With):
+            yield from loaded_at_once(node.body)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("import fcntl", 1),
+        ("import os, fcntl", 1),
+        ("from resource import setrlimit", 1),
+        ("if sys.platform != 'win32':\n    import fcntl", 0),
+        ("def f():\n    import fcntl", 0),
+        ("import os", 0),
+    ],
+)
+def test_the_search_for_such_imports_finds_them(text: str, count: int) -> None:
+    assert len(list(posix_imports(ast.parse(text)))) == count
+
+
+def posix_imports(tree: ast.Module) -> Iterator[str]:
+    for node in loaded_at_once(tree.body):
+        names = (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+        )
+        yield from (name for name in names if name.partition(".")[0] in HIDDEN)
+
+
+def test_no_module_needs_them_to_be_loaded() -> None:
+    wrong = [
+        f"{name_of(path)} imports {name}"
+        for path in modules()
+        for name in posix_imports(ast.parse(path.read_text()))
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_a_client_starts_and_fails_as_it_should_without_them() -> None:

@@ -37,7 +37,9 @@ LAYERS: dict[str, int] = {
     "proxy": 6,
     "spark": 6,
     "metrics": 7,
+    "console": 7,
     "standalone": 8,
+    "container": 8,
     "cli": 9,
     "demo": 9,
     "testing": 10,
@@ -63,7 +65,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "store": (
         ("config",), ("state",), ("log",), ("views",), ("reading", "writing", "inspection"),
-        ("opening",),
+        ("opening", "backup"),
     ),
     "broker": (
         ("replica_config",), ("account_config",), ("pop_config",), ("lite_config",),
@@ -82,10 +84,14 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("http2", "config"), ("messages",), ("brokers",), ("clients",), ("methods",),
     ),
     "remoting": (("address", "turns", "ip_counts"), ("tls",)),
+    "console": (("operations",), ("api",)),
 }  # fmt: skip
 #: `runtime` is the world behind the ports: it knows the ports only, and whoever starts something
 #: for real may take it as a default.
-RUNTIME_USERS = {"client", "standalone", "cli", "demo", "spark", "admin", "testing", "nameserver"}
+RUNTIME_USERS = {
+    "client", "standalone", "container", "cli", "demo", "spark", "admin", "testing", "nameserver",
+    "console",
+}  # fmt: skip
 
 PURE_PACKAGES = ("message", "protocol", "filter", "auth", "clientcore")
 IMPURE = {

@@ -23,6 +23,7 @@ from sprocket.audit.config import AuditConfig
 from sprocket.base.errors import ConfigError, UsageError
 from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
+from sprocket.broker.tables.measures import BrokerMeasures
 from sprocket.metrics.config import MetricsConfig
 from sprocket.metrics.exporting import Exporting
 from sprocket.metrics.health import BrokerHealth, serving
@@ -179,6 +180,7 @@ class Standalone:
             entropy=SystemEntropy(),
             tls=tls,
             audit=audit,
+            measures=BrokerMeasures() if self._metrics_config.measures else None,
         )
         self._broker = await stack.enter_async_context(broker)
         metrics = BrokerMetrics(broker, by_queue=self._metrics_config.by_queue)

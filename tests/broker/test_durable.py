@@ -381,6 +381,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.CLEAN_UNUSED_TOPIC: "queues that come back belong to no topic",
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: _READS,
     RequestCode.DELETE_EXPIRED_COMMITLOG: _READS,
+    RequestCode.SET_COMMITLOG_READ_MODE: "it counts until the broker stops",
     OwnRequestCode.HAND_OVER: "an elector keeps it, and this broker has none",
     OwnRequestCode.REMOVE_FILTER: "real processes: see the tests of filters in Python",
     RequestCode.PULL_MESSAGE: _BACK,

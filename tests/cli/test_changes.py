@@ -48,7 +48,9 @@ READS = {
     "config quotas",
 }  # fmt: skip
 ELSEWHERE = {
-    "standalone", "nameserver", "broker", "proxy", "store verify", "store dump", "store repair",
+    "standalone", "nameserver", "broker", "proxy", "api", "mcp",
+    "store verify", "store dump", "store repair",
+    "backup", "restore",
     "cluster elect", "statictopic move", "statictopic finish",
     *(each for each in commands(typer.main.get_command(app)) if each.startswith("pipeline ")),
 }  # fmt: skip

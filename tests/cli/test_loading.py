@@ -65,7 +65,7 @@ def test_a_check_says_right_exactly_for_what_a_start_takes(
     started: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            serve, "serve_until_signal", lambda server, ready, *, verbose: started.append(server)
+            serve, "serve_until_signal", lambda server, ready, **rest: started.append(server)
         )
         start = sprocket(program, "--config", str(file))
     check = sprocket("config", "check", str(file), "--for", program)

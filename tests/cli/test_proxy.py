@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from sprocket.cli.processes import own_arguments
 from tests.cli.parts import sprocket
 
 pytestmark = pytest.mark.process
@@ -92,8 +91,3 @@ def test_a_port_that_is_in_use_counts_only_if_it_was_asked_for(tmp_path: Path) -
         )  # fmt: skip
         assert done.returncode == 2
         assert str(port) in done.stderr
-
-
-def test_the_other_processes_get_the_same_arguments() -> None:
-    words = ["proxy", "--processes", "4", "--port=0", "-n", "a:1", "--set", "proxy.renew=false"]
-    assert own_arguments(words) == ["proxy", "-n", "a:1", "--set", "proxy.renew=false"]

@@ -52,7 +52,7 @@ def end(process: subprocess.Popen[str], number: int) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_standalone_prints_one_line_and_ends_in_order(tmp_path: Path, number: int) -> None:
-    ports = ("--nameserver-port", "0", "--broker-port", "0")
+    ports = ("--nameserver-port", "0", "--broker-port", "0", "--grpc-port", "0")
     with serving("standalone", "--store", str(tmp_path / "store"), *ports) as process:
         line = first_line(process)
         assert line.startswith("sprocket is ready: name server 127.0.0.1:")

@@ -531,8 +531,11 @@ class JavaAdmin(JavaProcess):
         self._turn = threading.Lock()
         self._options = [f"-D{key}={text}" for key, text in (properties or {}).items()]
 
-    def run(self, *args: str, within: float) -> str:
-        """Run it once and return what it prints. A run that takes too long ends the process."""
+    def run(self, *args: str, within: float, until: str | None = None) -> str:
+        """Run it once and return what it prints. A run that takes too long ends the process.
+
+        A command that goes on for ever is interrupted once it has printed what ``until`` matches.
+        """
         process = self._running()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -540,7 +543,7 @@ class JavaAdmin(JavaProcess):
             late = threading.Timer(within, process.kill)
             late.start()
             try:
-                process.stdin.write(json.dumps({"args": args}).encode() + b"\n")
+                process.stdin.write(json.dumps({"args": args, "until": until}).encode() + b"\n")
                 process.stdin.flush()
                 line = process.stdout.readline()
             finally:

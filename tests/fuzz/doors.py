@@ -481,7 +481,8 @@ _PROXY_FILES = [
 _CONFIG_FILES = [
     b"bbrokerName=b\nlistenPort = 10911\nflushDiskType:ASYNC_FLUSH\n# x\nbrokerRole=SLAVE\\\n",
     b"t[broker]\nname = 'b'\nport = 1\n[store]\nflush = 'SYNC_FLUSH'\n",
-    b"b\xef\xbb\xbf<!-- x -->\n", b'b{"grpcServerPort": 8081}', b"bauditLogEnable=true\nauditLogFileSize=1MiB\n",
+    b"b\xef\xbb\xbf<!-- x -->\n", b'b{"grpcServerPort": 8081}',
+    b"bauditLogEnable=true\nauditLogFileSize=1MiB\n",
 ]  # fmt: skip
 
 DOOR_SEEDS: dict[str, Callable[[], list[bytes]]] = {

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 from sprocket.metrics.model import Kind
-from sprocket.metrics.names import BROKER, NAMESERVER, PROXY
+from sprocket.metrics.names import BROKER, CONTAINER, NAMESERVER, PROXY
 from tests.metrics.table import MARK, PAGE, table
 
-ALL = {metric.name: metric for metric in (*BROKER, *NAMESERVER, *PROXY)}
+ALL = {metric.name: metric for metric in (*BROKER, *NAMESERVER, *PROXY, *CONTAINER)}
 COMMON = {"cluster", "node_type", "node_id"}
 DASHBOARD = Path(__file__).parents[2] / "docs/grafana/sprocket.json"
 #: Names and labels of RocketMQ 5.3, from its classes of constants, as far as there are metrics of
@@ -39,6 +39,15 @@ ROCKETMQ = {
     "rocketmq_storage_message_reserve_time": {"storage_type", "storage_medium"},
     "rocketmq_timing_messages": {"storage_type", "storage_medium", "topic"},
     "rocketmq_proxy_up": {"proxy_mode"},
+    "rocketmq_message_size": {"topic", "message_type", "is_system"},
+    "rocketmq_rpc_latency": {
+        "protocol_type", "request_code", "response_code", "is_long_polling", "result",
+    },
+    "rocketmq_topic_create_execution_time": {"invocation_status", "is_system"},
+    "rocketmq_consumer_group_create_execution_time": {"invocation_status"},
+    "rocketmq_finish_message_latency": {"topic"},
+    "rocketmq_delay_message_latency": {"storage_type", "storage_medium", "topic"},
+    "rocketmq_timer_message_snapshot": {"storage_type", "storage_medium", "timer_bound_s"},
 }  # fmt: skip
 
 
@@ -64,13 +73,16 @@ def test_the_dashboard_asks_for_nothing_else() -> None:
     asked += [each["query"] for each in board["templating"]["list"] if each["type"] == "query"]
     assert len(asked) > 12
     for expression in asked:
-        names = re.findall(r"(?:rocketmq|sprocket)_[a-z_]+", expression)
+        shown = re.findall(r"(?:rocketmq|sprocket)_[a-z_]+", expression)
+        names = [re.sub(r"_(bucket|sum|count)$", "", name) for name in shown]
         assert names, expression
-        labels = {label for name in names for label in ALL[name].labels} | COMMON
+        labels = {label for name in names for label in ALL[name].labels} | COMMON | {"le"}
         used = re.findall(r"([a-z_]+)\s*(?:=~|!~|!=|=)\s*\"", expression)
         for group in re.findall(r"by\s*\(([^)]*)\)", expression):
             used += [each.strip() for each in group.split(",")]
         assert set(used) <= labels, expression
-        for name in names:
-            is_rate = re.search(rf"(rate|increase)\({name}", expression)
-            assert bool(is_rate) == (ALL[name].kind is Kind.COUNTER) or "label_values" in expression
+        for name, text in zip(names, shown, strict=True):
+            is_rate = re.search(rf"(rate|increase)\({name}", expression) is not None
+            is_total = ALL[name].kind is not Kind.GAUGE
+            assert is_rate == is_total or "label_values" in expression
+            assert (text != name) == (ALL[name].kind is Kind.HISTOGRAM)

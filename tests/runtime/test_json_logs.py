@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from sprocket.base.errors import UsageError
-from sprocket.cli.serve import LOG_FORM, serve_until_signal
+from sprocket.cli.running import LOG_FORM, serve_until_signal
 from sprocket.runtime.json_logs import JsonFormatter
 
 

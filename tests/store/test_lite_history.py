@@ -82,7 +82,7 @@ class LiteHistory(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 2))
     def expire(self, count: int) -> None:
-        space = self.store._disk_space
+        space = self.store.disk_space
         space.rules = space.rules._replace(files_max=count, bytes_max=1)
         self.sync()
         run(space.remove_old())

@@ -150,14 +150,14 @@ class History(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 2))
     def expire(self, count: int) -> None:
-        self.store._disk_space.rules = self.store._disk_space.rules._replace(
+        self.store.disk_space.rules = self.store.disk_space.rules._replace(
             files_max=count, bytes_max=1
         )
         run(self.store._flush.sync_log())
         self.synced = len(self.written)
         # Hours pass before anything expires, and with them many thorough syncs.
         run(self.store._flush.sync_views(is_thorough=True))
-        run(self.store._disk_space.remove_old())
+        run(self.store.disk_space.remove_old())
 
     @rule()
     def lose_views(self) -> None:

@@ -86,6 +86,7 @@ async def create(
     group: str,
     *,
     wanted: GroupSettings | None = None,
+    is_trial: bool = False,
     cluster: str | None = None,
     broker: str | None = None,
 ) -> list[GroupChange]:
@@ -93,6 +94,7 @@ async def create(
 
     Args:
         wanted: its settings; None for those that every new group has.
+        is_trial: whether it is only said what would change.
         cluster, broker: only on the masters of a cluster, or on one; None for all.
 
     Returns:
@@ -104,7 +106,7 @@ async def create(
     """
     check_consumer_group(group)
     masters = await caller.masters(cluster=cluster, broker=broker)
-    return await _put(caller, group, masters, wanted or GroupSettings())
+    return await _put(caller, group, masters, wanted or GroupSettings(), is_trial=is_trial)
 
 
 async def update(
@@ -112,6 +114,7 @@ async def update(
     group: str,
     *,
     wanted: GroupSettings,
+    is_trial: bool = False,
     cluster: str | None = None,
     broker: str | None = None,
 ) -> list[GroupChange]:
@@ -130,11 +133,16 @@ async def update(
     having = {name: masters[name] for name, table in tables.items() if group in table}
     if not having:
         raise GroupNotFound(f"no broker has a consumer group {group}: create it first")
-    return await _put(caller, group, having, wanted)
+    return await _put(caller, group, having, wanted, is_trial=is_trial)
 
 
 async def _put(
-    caller: Caller, group: str, masters: dict[str, str], wanted: GroupSettings
+    caller: Caller,
+    group: str,
+    masters: dict[str, str],
+    wanted: GroupSettings,
+    *,
+    is_trial: bool,
 ) -> list[GroupChange]:
     """Writes a group's settings to brokers; what `wanted` leaves out is as each broker has it."""
     named = {name: value for name, value in wanted._asdict().items() if value is not None}
@@ -145,7 +153,7 @@ async def _put(
         base = before or GroupConfig(group_name=group)
         had = base.attributes
         after = msgspec.structs.replace(base, attributes=attributes.changed(had, asked), **named)
-        if after != before:
+        if after != before and not is_trial:
             differing = {} if before is None else had
             sent = msgspec.structs.replace(
                 after, attributes=attributes.signed(differing, after.attributes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from sprocket.admin import topics
 from sprocket.admin.caller import Caller
@@ -24,7 +24,7 @@ _ENDS = (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED)
 
 async def messages(
     caller: Caller, topic: str, *, begin_ms: int = 0, end_ms: int = LONG_MAX
-) -> AsyncIterator[StoredMessage]:
+) -> AsyncGenerator[StoredMessage, None]:
     """Yields messages stored between two times, ms since 1970 UTC, without the end.
 
     Queues are read one after the other. Each is read up to its end at the time when reading it
@@ -47,16 +47,24 @@ async def messages(
                 )
                 found = (await caller.ask(address, search)).read(OffsetReply)
                 begin = max(begin, found.offset)
-            async for message in _queue(caller, address, queue, topic=topic, begin=begin):
+            async for message in of_queue(caller, address, queue, topic=topic, begin=begin):
                 if message.stored_ms >= end_ms:
                     break
                 if message.stored_ms >= begin_ms:
                     yield message
 
 
-async def _queue(
+async def of_queue(
     caller: Caller, address: str, queue: topics.QueueStatus, *, topic: str, begin: int
-) -> AsyncIterator[StoredMessage]:
+) -> AsyncGenerator[StoredMessage, None]:
+    """Yields the messages of one queue from an offset on, up to its end in `queue`.
+
+    Args:
+        address: of a broker that has the queue.
+
+    Raises:
+        TransportError, ReplyError: the broker did not answer, or refused.
+    """
     offset = begin
     while offset < queue.max_offset:
         header = PullMessage(

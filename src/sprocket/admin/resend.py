@@ -1,22 +1,25 @@
-"""Sends messages again: as new ones, or dead letters to their group.
+"""Sends messages: new ones, stored ones again as new ones, or dead letters to their group.
 
-The body, tag, keys, flag and the sender's properties are kept. RocketMQ's own properties are not:
-with its old delay or retry properties a message would not arrive at its topic.
+Of a message that is sent again, the body, tag, keys, flag and the sender's properties are kept.
+RocketMQ's own properties are not: with its old delay or retry properties a message would not arrive
+at its topic.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
 from sprocket.admin import groups, reading, topics
 from sprocket.admin.caller import Caller
 from sprocket.base.errors import ConsumerOffline, NotLeaderForQueue, RouteNotFound, UsageError
+from sprocket.clientcore.envelope import NEW_TOPIC_QUEUES, Envelope
 from sprocket.message import properties as names
 from sprocket.message.hosts import pack
 from sprocket.message.ids import offset_id
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import LONG_MAX
+from sprocket.message.queue import QueueId
 from sprocket.message.topic import dead_letter_topic, is_writable, retry_topic
 from sprocket.protocol.bodies import RunningInfo
 from sprocket.protocol.codes import MASTER
@@ -81,6 +84,20 @@ async def resend(caller: Caller, message: StoredMessage, *, topic: str | None = 
     return await _send(caller, part, message, topic=target, queue_number=number)
 
 
+async def send(caller: Caller, sealed: Envelope) -> Resent:
+    """Sends a new message to its topic, which must exist.
+
+    Raises:
+        TopicNotFound: no broker has the topic.
+        RouteNotFound: no broker with the topic accepts messages.
+        ReplyError: the broker refused it.
+    """
+    part = await _writable(caller, sealed.topic, preferred="")
+    queue = QueueId(sealed.topic, part.broker, sealed.born_ms % part.write_queues)
+    header = sealed.header(queue, group=_SENDER, new_topic_queues=NEW_TOPIC_QUEUES)
+    return await _ask(caller, part, header, bytes(sealed.body), message_id=sealed.message_id)
+
+
 async def put_back(caller: Caller, message: StoredMessage, group: str) -> Resent:
     """Sends a dead letter to its group alone. It has all its retries again.
 
@@ -122,7 +139,7 @@ async def check_takes_retries(caller: Caller, group: str) -> None:
 
 def dead_letters(
     caller: Caller, group: str, *, begin_ms: int = 0, end_ms: int = LONG_MAX
-) -> AsyncIterator[StoredMessage]:
+) -> AsyncGenerator[StoredMessage, None]:
     """Dead letters of a group, stored between two times, ms since 1970 UTC.
 
     Raises:
@@ -165,17 +182,24 @@ async def _send(
         properties=names.encode(kept),
         bname=part.broker,
     )
+    named = kept.get(names.UNIQUE_KEY) or ""
+    return await _ask(caller, part, header, message.body, message_id=named)
+
+
+async def _ask(
+    caller: Caller, part: topics.TopicPart, header: SendMessageV2, body: bytes, *, message_id: str
+) -> Resent:
     try:
-        reply = await caller.ask(part.addresses[MASTER], header, body=message.body)
+        reply = await caller.ask(part.addresses[MASTER], header, body=body)
     except NotLeaderForQueue:  # the topic is static: any queue that this broker leads
         header.queue_id = -1
-        reply = await caller.ask(part.addresses[MASTER], header, body=message.body)
+        reply = await caller.ask(part.addresses[MASTER], header, body=body)
     told = reply.read(SendReply)
     return Resent(
-        topic,
+        header.topic,
         part.broker,
         told.queue_id,
         told.queue_offset,
-        kept.get(names.UNIQUE_KEY) or told.transaction_id or "",
+        message_id or told.transaction_id or "",
         told.msg_id,
     )

@@ -63,6 +63,7 @@ async def create(
     *,
     wanted: TopicSettings | None = None,
     may_hide: bool = False,
+    is_trial: bool = False,
     cluster: str | None = None,
     broker: str | None = None,
 ) -> list[TopicChange]:
@@ -71,6 +72,7 @@ async def create(
     Args:
         wanted: its settings; None for those that every new topic has.
         may_hide: whether messages may be left in queues that can no longer be read.
+        is_trial: whether it is only said what would change.
         cluster, broker: only on the masters of a cluster, or on one; None for all.
 
     Returns:
@@ -84,7 +86,10 @@ async def create(
     check_topic(topic)
     masters = await caller.masters(cluster=cluster, broker=broker)
     found = await _found(caller, topic, masters)
-    return await _put(caller, topic, masters, found, wanted or TopicSettings(), may_hide=may_hide)
+    changes = await _planned(
+        caller, topic, masters, found, wanted or TopicSettings(), may_hide=may_hide
+    )
+    return changes if is_trial else await _put(caller, masters, changes)
 
 
 async def update(
@@ -93,6 +98,7 @@ async def update(
     *,
     wanted: TopicSettings,
     may_hide: bool = False,
+    is_trial: bool = False,
     cluster: str | None = None,
     broker: str | None = None,
 ) -> list[TopicChange]:
@@ -110,7 +116,8 @@ async def update(
     having = {name: address for name, address in masters.items() if name in found}
     if not having:
         raise TopicNotFound(f"no broker knows a topic {topic}: create it first")
-    return await _put(caller, topic, having, found, wanted, may_hide=may_hide)
+    changes = await _planned(caller, topic, having, found, wanted, may_hide=may_hide)
+    return changes if is_trial else await _put(caller, having, changes)
 
 
 async def settings(caller: Caller, topic: str) -> dict[str, TopicConfig]:
@@ -143,7 +150,7 @@ async def _found(caller: Caller, topic: str, masters: dict[str, str]) -> dict[st
     return await caller.at_each(masters, one, absent=(TopicNotFound,))
 
 
-async def _put(
+async def _planned(
     caller: Caller,
     topic: str,
     masters: dict[str, str],
@@ -158,9 +165,16 @@ async def _put(
     }
     if not may_hide:
         await _check_nothing_hidden(caller, topic, masters, changes)
+    return list(changes.values())
+
+
+async def _put(
+    caller: Caller, masters: dict[str, str], changes: list[TopicChange]
+) -> list[TopicChange]:
+    planned = {change.broker: change for change in changes}
 
     async def put(broker: str, address: str) -> TopicChange:
-        change = changes[broker]
+        change = planned[broker]
         if change.after != change.before:
             await caller.ask(address, _request(change))
         return change

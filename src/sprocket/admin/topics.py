@@ -14,6 +14,7 @@ from sprocket.message.topic import (
 )
 from sprocket.protocol.bodies import Route, TopicList, TopicStatsTable
 from sprocket.protocol.codes import MASTER
+from sprocket.protocol.command import Command
 from sprocket.protocol.requests.route import DeleteTopicRoute, RouteOfTopic, TopicNames
 from sprocket.protocol.requests.topic import DeleteTopic, TopicStats
 
@@ -121,7 +122,20 @@ async def status(caller: Caller, topic: str) -> list[QueueStatus]:
         TopicNotFound: no broker has it.
     """
     replies = await caller.ask_each(await masters_of(caller, topic), TopicStats(topic=topic))
-    return sorted(
+    return sorted(queue for broker, reply in replies.items() for queue in _queues(broker, reply))
+
+
+async def status_at(caller: Caller, address: str, topic: str) -> list[QueueStatus]:
+    """The offsets of a topic's queues at one server, without its name, sorted by number.
+
+    Raises:
+        TopicNotFound: it has no such topic.
+    """
+    return sorted(_queues("", await caller.ask(address, TopicStats(topic=topic))))
+
+
+def _queues(broker: str, reply: Command) -> list[QueueStatus]:
+    return [
         QueueStatus(
             broker,
             queue.queue_id,
@@ -129,9 +143,8 @@ async def status(caller: Caller, topic: str) -> list[QueueStatus]:
             span.max_offset,
             span.last_update_timestamp,
         )
-        for broker, reply in replies.items()
         for queue, span in TopicStatsTable.decode(reply.body).offset_table.items()
-    )
+    ]
 
 
 async def masters_of(caller: Caller, topic: str) -> dict[str, str]:

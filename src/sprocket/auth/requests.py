@@ -75,7 +75,13 @@ class AccountRequests:
     def create_user(self, command: Command) -> Reply:
         """Makes a user."""
         name = command.read(CreateUser).username
-        made = User.of_body(name, UserBody.of_request(command.body))
+        body = UserBody.of_request(command.body)
+        if body.password is None:  # a user that another broker showed
+            raise UsageError(
+                "a user needs a password: brokers show it only to super users who sign in, so only "
+                "they can copy users"
+            )
+        made = User.of_body(name, body)
         self._check_may_change(command, made)
         if self._accounts.users.get(name) != made:
             self._accounts.create(made)

@@ -24,7 +24,9 @@ from sprocket.base.rocketmq_settings import rocketmq_settings
 from sprocket.base.suggestions import nearest
 
 #: Tables that a file may have even if the command that reads it does not use them.
-ALL_PARTS = ("audit", "broker", "client", "metrics", "nameserver", "proxy", "store", "tls")
+ALL_PARTS = (
+    "audit", "broker", "client", "container", "metrics", "nameserver", "proxy", "store", "tls",
+)  # fmt: skip
 
 #: Variables that Kubernetes sets in every container for a service called `sprocket…`.
 _OF_KUBERNETES = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP)(_\w+)?)?)")

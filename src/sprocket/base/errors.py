@@ -24,8 +24,10 @@
     │   │   └── Superseded    below SystemFailure: a broker is another's now (nameserver.routes)
     ├── RouteNotFound         no broker is known for a topic
     ├── BrokersFailed         something is done at some brokers only (admin.caller)
+    ├── ChildFailed           a process that was started did not begin to serve (container.children)
     ├── UserNotFound          no broker has a user of this name (admin.users)
     ├── EntryNotFound         a user's policies have no such entry (admin.acls)
+    ├── ApiRefusal            the HTTP API refuses something (console.api.problems)
     ├── UserUnknown           the brokers have no such user (proxy.brokers.accounts)
     ├── SendFailed            every attempt of a send failed (chained to the last)
     ├── StoreError

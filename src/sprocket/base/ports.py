@@ -127,6 +127,10 @@ class MappedFile(FileBytes, Protocol):
         """
         ...
 
+    def read_ahead(self, is_on: bool) -> None:
+        """Whether the system reads more of the file than is asked for, as it does at first."""
+        ...
+
     def fault(self) -> str | None:
         """What happened to the file at its path, in words; None if it is unchanged."""
         ...

@@ -27,6 +27,7 @@ from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError, ServiceNotAvailable, UsageError
 from sprocket.base.ports import Clock, Disk, Entropy
+from sprocket.broker.call_meter import CallMeter
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch
 from sprocket.broker.group_broker import GroupBroker
@@ -36,15 +37,18 @@ from sprocket.broker.open_broker import OpenBroker
 from sprocket.broker.parts import BrokerParts
 from sprocket.broker.place import Location, Ports
 from sprocket.broker.replica_config import SLAVE
+from sprocket.broker.sending import kernel
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.measures import BrokerMeasures
 from sprocket.election.controller_elector import ControllerTimes
 from sprocket.election.elector import Elector
 from sprocket.election.etcd import EtcdSecurity
 from sprocket.election.opening import ElectorRequest, open_elector
 from sprocket.message.hosts import pack
+from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting import address as addresses
-from sprocket.remoting.endpoints import EventualResponse
+from sprocket.remoting.endpoints import BatchEndpoint, EventualResponse, Shortcut
 from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
@@ -69,6 +73,7 @@ class Broker:
         elector: says which broker of this name is the master, instead of the one that is set.
         tls: whether and how it speaks TLS.
         audit: whether and where it writes an audit log.
+        measures: the histograms that it keeps for metrics; None for none.
 
     Attributes:
         ips: its connections by IP address.
@@ -90,6 +95,7 @@ class Broker:
         elector: Elector | None = None,
         tls: TlsConfig | None = None,
         audit: AuditConfig | None = None,
+        measures: BrokerMeasures | None = None,
     ) -> None:
         check(config)
         check(store)
@@ -103,11 +109,21 @@ class Broker:
         self._root = root
         self._world = Ports(disk, clock, entropy, memory_bytes)
         self.ips = IpCounts(self)
+        self.measures = measures
+        self._endpoint: BatchEndpoint = self.answer_first
+        shortcut: Shortcut | None = self.take_first if kernel.is_installed() else None
+        if measures is not None:
+            meter = CallMeter(measures)
+            self._endpoint = meter.measured(self._endpoint)
+            if shortcut is not None:
+                shortcut = meter.measured_shortcut(shortcut, self._sends)
         self._server = Server(
-            self.answer_first,
+            self._endpoint,
+            shortcut=shortcut,
             host=config.host,
             port=config.port,
             limits=_limits(config),
+            connections_max=config.connections_max or None,
             tls=self._tls,
             ips=self.ips,
         )
@@ -219,11 +235,12 @@ class Broker:
             tls=self._tls,
             seat=seat,
             audit=self._audit,
+            measures=self.measures,
         )
 
     def _vip_listener(self, strangers: Callable[[], int]) -> VipListener:
         return VipListener(
-            self.answer_first,
+            self._endpoint,
             host=self._settings.config.host,
             port=self._server.port,
             limits=_limits(self._settings.config),
@@ -275,6 +292,20 @@ class Broker:
     def connection_refused(self, ip: str) -> None:
         """Counts a connection that was closed because of it."""
         self._parts.quotas.admission.connection_refused(ip)
+
+    def take_first(self, data: bytes, peer: Peer) -> tuple[int, bytes] | None:
+        """See `Shortcut`."""
+        inside = self._inside
+        if inside is None or (dispatch := inside.dispatch) is None:
+            return None
+        return dispatch.take_first(data, peer)
+
+    def _sends(self) -> int:
+        """How many single messages were sent since the role began."""
+        inside = self._inside
+        if inside is None or inside.dispatch is None:
+            return 0
+        return inside.dispatch.counts.get(RequestCode.SEND_MESSAGE_V2, 0)
 
     # A client that sent to a new topic asks a name server for its route next. So replies to
     # requests that changed topics wait until the name servers know; all others go out at once.

@@ -53,6 +53,12 @@ class BrokerConfig(ElectorConfig):
         rocketmq="namesrvAddr",
         form=forms.addresses,
     )
+    container: str | None = setting(
+        None,
+        "The container of brokers that started this one: it registers there too, and the container "
+        "makes new topics at the others. A container sets it.",
+        form=forms.address,
+    )
     permission: int = setting(
         6,
         "4 lets consumers read, 2 producers write, 6 both.",
@@ -110,10 +116,22 @@ class BrokerConfig(ElectorConfig):
     trace_on: bool = setting(
         True, "Whether the broker asks clients to write traces.", rocketmq="traceOn"
     )
+    kernel: bool = setting(
+        True,
+        "Whether plain sends are taken by the native kernel, if the package sprocketmq-native is "
+        "installed.",
+    )
     notify_members: bool = setting(
         True,
         "Whether consumers are notified at once when a member joins or leaves their group.",
         rocketmq="notifyConsumerIdsChangedEnable",
+    )
+    connections_max: int = setting(
+        0,
+        "The most connections at the same time; further ones are refused. 0: a quarter of the "
+        "files that the process may have open (ulimit -n).",
+        minimum=0,
+        maximum=1_000_000,
     )
     client_expiry_ms: int = setting(
         120_000,

@@ -21,13 +21,15 @@ from sprocket.base.errors import (
     UsageError,
 )
 from sprocket.broker.settings import BrokerSettings
-from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.codes import RequestCode, ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
+from sprocket.protocol.unanswered import broker_remark
 from sprocket.quotas.admission import Admission, AnswerFirst
 from sprocket.quotas.refusals import QuotaExceeded
 from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response, join_frames
 from sprocket.remoting.transport import Peer
 from sprocket.store.log.drafts import IllegalDraft
+from sprocket.store.writing.appender import Stored
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +57,8 @@ RunEndpoint = Callable[[Sequence[Command], Peer], Sequence[EventualResponse] | S
 RunEndpoints = Mapping[int, RunEndpoint]
 #: Returns who signed a request, or raises an error if it may not pass.
 Check = Callable[[Command, Peer], str]
+#: Stores the first sends of a read that begins with a frame; None if it stores none.
+TakeSends = Callable[[bytes, Peer], Stored | None]
 
 
 class Quotas(NamedTuple):
@@ -94,6 +98,7 @@ class Dispatch:
         run_endpoints: faster endpoints for requests that arrive together, by request code.
         check: raises an error for a request that may not pass; None lets all pass.
         trail: records requests that change something; None records none.
+        kernel: takes sends before they are decoded, where nothing is checked; None takes none.
         quotas: what senders may take; None for anything.
 
     Attributes:
@@ -110,6 +115,7 @@ class Dispatch:
         check: Check | None = None,
         trail: AuditTrail | None = None,
         quotas: Quotas | None = None,
+        kernel: TakeSends | None = None,
     ) -> None:
         self._endpoints = dict(endpoints)
         for code in endpoints if trail is not None else ():
@@ -118,10 +124,27 @@ class Dispatch:
         self._refusals = dict(refusals)
         self._run_endpoints = dict(run_endpoints or {})
         self._quotas = quotas
+        self._kernel = kernel if check is None else None
         self._check = check
         self._trail = trail
         self.counts = dict.fromkeys([*endpoints, -1], 0)
         self.failures = dict.fromkeys([*endpoints, -1], 0)
+
+    def take_first(self, data: bytes, peer: Peer) -> tuple[int, bytes] | None:
+        """See `Shortcut`: takes sends that nothing is special about, while there are no quotas."""
+        kernel, quotas = self._kernel, self._quotas
+        if kernel is None or (quotas is not None and quotas.settings.config.quotas):
+            return None
+        try:
+            stored = kernel(data, peer)
+        except Exception:  # what is native must not end the connection
+            self._kernel = None
+            logger.exception("the kernel failed and is not used any more")
+            return None
+        if stored is None:
+            return None
+        self.counts[RequestCode.SEND_MESSAGE_V2] += stored.messages
+        return stored.used, stored.replies
 
     def answer_first(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:
         """The replies to the first of some requests that arrived together, in their order, as far
@@ -265,10 +288,7 @@ class Dispatch:
 
     def _unknown(self, code: int) -> Reply:
         self.counts[-1] += 1
-        return Reply(
-            code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-            remark=f" request type {code} not supported",
-        )
+        return Reply(code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=broker_remark(code))
 
     def _refusal(self, command: Command, peer: Peer, error: Exception) -> Reply:
         self.failures[command.code if command.code in self.failures else -1] += 1

@@ -27,6 +27,7 @@ from sprocket.broker.parts import BrokerParts
 from sprocket.broker.place import Location, Ports
 from sprocket.broker.request_table import RequestTable
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.measures import BrokerMeasures
 from sprocket.broker.work import RunningWork
 from sprocket.delay.levels.levels import DelayLevels
 from sprocket.election.elector import Member
@@ -80,8 +81,10 @@ class OpenBroker:
         seat: Seat | None = None,
         tls: TlsConfig | None = None,
         audit: AuditLog | None = None,
+        measures: BrokerMeasures | None = None,
     ) -> None:
         self._audit = audit
+        self._measures = measures
         self._seat = seat
         self._tls = tls
         self._settings = settings
@@ -122,6 +125,7 @@ class OpenBroker:
                 pool=self._pool,
                 replication=replication,
                 number=self._settings.config.id if self._seat is None else self._seat.number,
+                measures=self._measures,
             )
             self.registration = self.parts.registration
             self._table = RequestTable(

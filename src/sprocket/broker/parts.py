@@ -40,6 +40,7 @@ from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.access import ReadAccess
 from sprocket.broker.tables.changes import ACCOUNTS, FILTERS, GROUPS, MODES, TOPICS
 from sprocket.broker.tables.files import StateFiles
+from sprocket.broker.tables.measures import BrokerMeasures
 from sprocket.broker.tables.rights import Rights
 from sprocket.broker.tables.state import StateFile
 from sprocket.broker.tables.tables import Tables
@@ -70,6 +71,7 @@ class BrokerParts:
         pool: connections to the name servers.
         replication: how the log is copied, which needs nothing of these parts.
         number: under which the broker registers at first.
+        measures: the histograms that are kept; None for none.
     """
 
     # The lines are in the order of dependencies: ingress needs the timers, settlement and delivery
@@ -85,9 +87,10 @@ class BrokerParts:
         pool: Pool,
         replication: Replication,
         number: int,
+        measures: BrokerMeasures | None = None,
     ) -> None:
         clock, host = world.clock, place.packed
-        self.replication, self.pool = replication, pool
+        self.replication, self.pool, self.measures = replication, pool, measures
         self._store, self._queue_count = store, 0
         self.followers = _followers(settings, replication, world.entropy)
         tables = self.tables = self._tables(settings, clock, levels)
@@ -107,6 +110,7 @@ class BrokerParts:
             ledger=tables.ledger,
             timers=self.timers,
             check_role=replication.role_check(),
+            measures=measures,
         )
         self.settlement = self._settlement(store, clock=clock, host=host)
         self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
@@ -208,6 +212,7 @@ class BrokerParts:
             on_mapping=self._mapping_changed,
             on_account=self._noted(ACCOUNTS, lambda files: files.accounts),
             journal=self.followers.journal,
+            measures=self.measures,
         )
 
     def _pop(

@@ -30,6 +30,7 @@ from sprocket.broker.reading.positions import OffsetRequests
 from sprocket.broker.reading.query import QueryRequests
 from sprocket.broker.sending.group_rules import GroupRules
 from sprocket.broker.sending.intake import Placing, SendReader
+from sprocket.broker.sending.kernel import KernelSends
 from sprocket.broker.sending.replies import Replies
 from sprocket.broker.sending.retries import SendBacks
 from sprocket.broker.sending.run_reader import RunReader
@@ -85,6 +86,10 @@ class RequestTable:
             entropy=world.entropy,
         )
         messages, self._runs, reader = self._messages(placing)
+        self._kernel = KernelSends(
+            placing, parts.stamp, parts.ingress, parts.acknowledgement, store_host=place.packed,
+            is_wanted=settings.config.kernel,
+        )  # fmt: skip
         self._table = {**messages, **self._consumers(), **self._operators()}
         self._table |= around(
             dict(self._table), self._tables, settings, pool=parts.pool, reader=reader,
@@ -104,6 +109,7 @@ class RequestTable:
             check=self._check,
             trail=self._trail,
             quotas=self._parts.quotas,
+            kernel=self._kernel.take,
         )
 
     def of_slave(self, *, was_master: bool = False) -> Dispatch:
@@ -158,8 +164,9 @@ class RequestTable:
             address=self._address,
         )
         transactions = TransactionRequests(
-            self._store, parts.acknowledgement, settlement=parts.settlement, rights=parts.rights
-        )
+            self._store, parts.acknowledgement, settlement=parts.settlement, rights=parts.rights,
+            measures=parts.measures,
+        )  # fmt: skip
         endpoints = {
             **sends.endpoints(),
             **replies.endpoints(),
@@ -257,7 +264,7 @@ class RequestTable:
             **FigureRequests(queues, tables.offsets, state=parts.state).endpoints(),
             **VolumeRequests(tables.volumes, cluster=self._settings.config.cluster).endpoints(),
             **connections.endpoints(),
-            **ReplicaRequests(self._store, parts.replication).endpoints(),
+            **ReplicaRequests(self._store, parts.replication, self._clock).endpoints(),
             **ElectionRequests(
                 self._store, parts.replication, settings=self._settings, seat=self._seat
             ).endpoints(),

@@ -40,7 +40,8 @@ _LIVE = frozenset(
         "message_bytes_max", "flush_interval_ms", "flush_least_pages",
         "flush_thorough_interval_ms", "queue_flush_interval_ms", "disk_full_percent",
         "kept_hours", "log_bytes_max", "files_removed_max", "delete_hours",
-        "disk_used_percent", "may_force",
+        "disk_used_percent", "may_force", "read_ahead", "disk_check_interval_ms",
+        "disk_forced_percent",
     )
 )  # fmt: skip
 

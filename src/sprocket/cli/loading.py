@@ -37,6 +37,7 @@ def kinds() -> list[type]:
     from sprocket.audit.config import AuditConfig
     from sprocket.broker.config import BrokerConfig
     from sprocket.client.config import ClientConfig
+    from sprocket.container.config import ContainerConfig
     from sprocket.metrics.config import MetricsConfig
     from sprocket.nameserver.config import NameServerConfig
     from sprocket.proxy.config import ProxyConfig
@@ -45,17 +46,26 @@ def kinds() -> list[type]:
 
     return [
         BrokerConfig, StoreConfig, NameServerConfig, TlsConfig, ProxyConfig, ClientConfig,
-        AuditConfig, MetricsConfig,
+        AuditConfig, MetricsConfig, ContainerConfig,
     ]  # fmt: skip
 
 
 def kinds_of(program: Program | None) -> list[type]:
     """The configuration classes that a program loads; all for None."""
-    broker, store, nameserver, tls, proxy, client, audit, metrics = kinds()
+    broker, store, nameserver, tls, proxy, client, audit, metrics, container = kinds()
     return {
-        Program.BROKER: [broker, store, tls, audit, metrics],
+        Program.BROKER: [broker, store, tls, audit, metrics, container],
         Program.NAMESERVER: [nameserver, tls, audit, metrics],
-        Program.STANDALONE: [broker, store, nameserver, tls, proxy, audit, metrics],
+        Program.STANDALONE: [
+            broker,
+            store,
+            nameserver,
+            tls,
+            proxy,
+            audit,
+            metrics,
+            container,
+        ],
         Program.PROXY: [proxy, tls, metrics],
         Program.COMMANDS: [client],
         None: kinds(),

@@ -16,7 +16,9 @@ import typer
 from sprocket.base.errors import ConfigError, SprocketError, UsageError
 from sprocket.cli import (
     acl_import,
+    api,
     audit,
+    backups,
     cluster,
     consume,
     deadletters,
@@ -65,6 +67,8 @@ command(app, "standalone", *serve.STANDALONE_EXAMPLES)(serve.standalone)
 command(app, "nameserver", *serve.NAMESERVER_EXAMPLES)(serve.nameserver)
 command(app, "broker", *serve.BROKER_EXAMPLES)(serve.broker)
 command(app, "proxy", *proxy.EXAMPLES)(proxy.proxy)
+command(app, "api", *api.API_EXAMPLES)(api.api)
+command(app, "mcp", *api.MCP_EXAMPLES)(api.mcp)
 command(app, "send", *send.EXAMPLES)(send.send)
 command(app, "consume", *consume.EXAMPLES)(consume.consume)
 _add(topics.app, "topic", "sprocket topic create orders", "sprocket topic status orders")
@@ -90,6 +94,8 @@ app.add_typer(
 _add(live_settings.app, "config", "sprocket config show", "sprocket config check broker.conf")
 _add(audit.app, "audit", "sprocket audit show", "sprocket audit show --since 1d --user alice")
 _add(store.app, "store", "sprocket store verify sprocket-data")
+command(app, "backup", *backups.BACKUP_EXAMPLES)(backups.backup)
+command(app, "restore", *backups.RESTORE_EXAMPLES)(backups.restore)
 
 
 def _version(wanted: bool) -> None:

@@ -7,38 +7,30 @@ everything and exits with code 0 within seconds; a second signal ends it at once
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sprocket.base.errors import UsageError
 from sprocket.base.loaded_config import DEFAULT
-from sprocket.cli import loading
+from sprocket.cli import containers, loading
+from sprocket.cli.containers import Given, Processes, SetOf
 from sprocket.cli.loading import Program
 from sprocket.cli.options import ConfigFile, Host, Set
 from sprocket.cli.passwords import closing_settings
+from sprocket.cli.running import IsChild, Verbose, serve_until_signal, shown_pages
 
 if TYPE_CHECKING:
+    from sprocket.base.loaded_config import LoadedConfig
     from sprocket.broker.broker import Broker
-    from sprocket.metrics.exporting import Observed, Serving
-
-#: The variable that says how the log is written: `text` or `json`.
-LOG_FORM = "SPROCKET_LOG"
+    from sprocket.metrics.exporting import Observed
+    from sprocket.store.config import StoreConfig
 
 Store = Annotated[
     Path | None,
     typer.Option("--store", "-s", metavar="DIR", help="Folder of all data."),
-]
-Verbose = Annotated[
-    bool,
-    typer.Option(
-        "--verbose",
-        "-v",
-        help="Log normal events to stderr, not only warnings. SPROCKET_LOG=json: as JSON.",
-    ),
 ]
 Advertise = Annotated[
     str | None,
@@ -88,6 +80,7 @@ STANDALONE_EXAMPLES = (
     "sprocket standalone --store /var/lib/sprocket --nameserver-port 9876 --broker-port 10911",
     "sprocket standalone --config broker.conf --host 0.0.0.0 --advertise 10.0.0.7",
     "sprocket standalone --grpc-port off",
+    "sprocket standalone --processes auto --store /var/lib/sprocket",
 )
 NAMESERVER_EXAMPLES = (
     "sprocket nameserver",
@@ -96,6 +89,7 @@ NAMESERVER_EXAMPLES = (
 BROKER_EXAMPLES = (
     "sprocket broker --nameserver 127.0.0.1:9876 --store /var/lib/sprocket",
     "sprocket broker --config broker.conf --set broker.name=broker-b",
+    "sprocket broker --config broker.conf --processes 4",
 )
 
 
@@ -115,34 +109,52 @@ def standalone(
             "signed requests then, of users who have the rights.",
         ),
     ] = None,
+    processes: Processes = None,
     config: ConfigFile = None,
     given: Set = None,
+    own: SetOf = None,
     verbose: Verbose = False,
 ) -> None:
     """Runs a name server, a broker and a proxy for gRPC clients in one process."""
+    overrides = {
+        "store.path": _path(store),
+        "nameserver.port": nameserver_port,
+        "broker.port": broker_port,
+        "nameserver.host": host,
+        "broker.host": host,
+        "broker.advertised_host": advertise,
+        "proxy.host": host,
+        **_grpc(grpc_port),
+        **closing_settings(user),
+    }
+    _run_standalone(
+        *containers.loaded_by(
+            Program.STANDALONE,
+            config=config,
+            verbose=verbose,
+            given=given,
+            overrides=overrides,
+            own=own,
+        ),
+        processes,
+    )
+
+
+def _run_standalone(loaded: LoadedConfig, said: Given, processes: str | None) -> None:
+    """Runs a name server with a broker, or with a container of some."""
+    from sprocket.broker.config import BrokerConfig
+    from sprocket.container.config import ContainerConfig
     from sprocket.standalone import Standalone
     from sprocket.store.config import StoreConfig
 
-    loaded = loading.of_servers(
-        loading.kinds_of(Program.STANDALONE),
-        file=config,
-        given=given,
-        overrides={
-            "store.path": _path(store),
-            "nameserver.port": nameserver_port,
-            "broker.port": broker_port,
-            "nameserver.host": host,
-            "broker.host": host,
-            "broker.advertised_host": advertise,
-            "proxy.host": host,
-            **_grpc(grpc_port),
-            **closing_settings(user),
-        },
-    )
+    root = os.path.abspath(loaded.of(StoreConfig).path)
+    state = containers.state_of(processes, root, loaded.of(BrokerConfig).name)
+    if state is not None:
+        containers.run(loaded, said, state, is_standalone=True)
     node = Standalone(
-        store=os.path.abspath(loaded.of(StoreConfig).path),
+        store=root,
         needs_grpc=loaded.origins["proxy.port"] != DEFAULT,
-        configs=[loaded.of(kind) for kind in loaded.kinds],
+        configs=[loaded.of(kind) for kind in loaded.kinds if kind is not ContainerConfig],
     )
     serve_until_signal(
         node,
@@ -151,7 +163,7 @@ def standalone(
             f"broker {node.broker_address}, gRPC {node.grpc_address or 'off'}, store {node.store}"
             f"{shown_pages(node.pages)}"
         ),
-        verbose=verbose,
+        verbose=said.verbose,
     )
 
 
@@ -227,47 +239,61 @@ def broker(
     port: Port = None,
     host: Host = None,
     advertise: Advertise = None,
+    processes: Processes = None,
     config: ConfigFile = None,
     given: Set = None,
+    own: SetOf = None,
     verbose: Verbose = False,
+    is_child: IsChild = False,
 ) -> None:
     """Runs a broker, which stores messages and delivers them to consumers."""
-    from sprocket.audit.config import AuditConfig
+    overrides = {
+        "broker.nameservers": nameservers,
+        "store.path": _path(store),
+        "broker.name": name,
+        "broker.port": port,
+        "broker.host": host,
+        "broker.advertised_host": advertise,
+    }
+    _run_broker(
+        *containers.loaded_by(
+            Program.BROKER,
+            config=config,
+            verbose=verbose,
+            given=given,
+            overrides=overrides,
+            own=own,
+        ),
+        processes,
+        is_child=is_child,
+    )
+
+
+def _run_broker(
+    loaded: LoadedConfig, said: Given, processes: str | None, *, is_child: bool
+) -> None:
+    """Runs a broker, or a container of some."""
     from sprocket.broker.config import BrokerConfig
     from sprocket.metrics.config import MetricsConfig
-    from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.store.config import StoreConfig
 
-    loaded = loading.of_servers(
-        loading.kinds_of(Program.BROKER),
-        file=config,
-        given=given,
-        overrides={
-            "broker.nameservers": nameservers,
-            "store.path": _path(store),
-            "broker.name": name,
-            "broker.port": port,
-            "broker.host": host,
-            "broker.advertised_host": advertise,
-        },
-    )
     settings = loaded.of(BrokerConfig)
     if not settings.nameservers:
         loading.note("no name server is given; clients will not find the broker")
     path = os.path.abspath(loaded.of(StoreConfig).path)
-    made = _broker(
-        settings,
-        replace(loaded.of(StoreConfig), path=path),
-        loaded.of(TlsConfig).whole(),
-        loaded.of(AuditConfig),
-    )
+    if not is_child and (state := containers.state_of(processes, path, settings.name)) is not None:
+        containers.run(loaded, said, state)
+    made = _broker(loaded, replace(loaded.of(StoreConfig), path=path))
     serve_until_signal(
         _observed(made, loaded.of(MetricsConfig)),
         lambda made: (
             f"sprocket broker is ready: {settings.name} at {made.server.address}, store {path}"
             f"{shown_pages(made.pages)}"
         ),
-        verbose=verbose,
+        verbose=said.verbose,
+        about=(lambda made: {"address": made.server.address, "pages": made.pages})
+        if is_child
+        else None,
     )
 
 
@@ -280,67 +306,31 @@ def _observed(made: Broker, config: Any) -> Observed[Broker]:
     return Observed(made, config, "broker", source, BrokerHealth(made))
 
 
-def _broker(config: Any, store: Any, tls: Any, audit: Any) -> Broker:
+def _broker(loaded: LoadedConfig, store: StoreConfig) -> Broker:
+    from sprocket.audit.config import AuditConfig
     from sprocket.broker.broker import Broker
+    from sprocket.broker.config import BrokerConfig
+    from sprocket.broker.tables.measures import BrokerMeasures
+    from sprocket.metrics.config import MetricsConfig
+    from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.runtime.clock import SystemClock
     from sprocket.runtime.disk import SystemDisk
     from sprocket.runtime.entropy import SystemEntropy
     from sprocket.runtime.memory import memory_bytes
 
     return Broker(
-        config,
+        loaded.of(BrokerConfig),
         store=store,
         root=store.path,
         disk=SystemDisk(),
         clock=SystemClock(),
         entropy=SystemEntropy(),
         memory_bytes=memory_bytes(),
-        tls=tls,
-        audit=audit,
+        tls=loaded.of(TlsConfig).whole(),
+        audit=loaded.of(AuditConfig),
+        measures=BrokerMeasures() if loaded.of(MetricsConfig).measures else None,
     )
-
-
-def shown_pages(address: str | None) -> str:
-    """Where metrics and health are, in the line of a server that is ready."""
-    return "" if address is None else f", health http://{address}/health/ready"
 
 
 def _path(folder: Path | None) -> str | None:
     return None if folder is None else os.path.abspath(folder)
-
-
-S = TypeVar("S", bound="Serving")
-
-
-def serve_until_signal(server: S, ready: Callable[[S], str], *, verbose: bool) -> None:
-    """Runs a server until a signal. `ready` makes the line that is printed when it is ready."""
-    from sprocket.runtime import process
-
-    _log(verbose=verbose)
-
-    async def main() -> None:
-        async with server:
-            typer.echo(ready(server))
-            await server.serve()
-
-    code = process.run(main())
-    raise typer.Exit(0 if code == process.INTERRUPTED else code)
-
-
-def _log(*, verbose: bool) -> None:
-    """Has the log written to stderr.
-
-    Raises:
-        UsageError: SPROCKET_LOG asks for a form that there is not.
-    """
-    import logging
-
-    from sprocket.runtime.json_logs import JsonFormatter
-
-    form = os.environ.get(LOG_FORM, "text")
-    if form not in ("text", "json"):
-        raise UsageError(f"{LOG_FORM} is text or json, not {form[:40]!r}")
-    handler = logging.StreamHandler()
-    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
-    handler.setFormatter(JsonFormatter() if form == "json" else text)
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])

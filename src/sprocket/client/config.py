@@ -59,6 +59,12 @@ class ClientConfig(TlsClientConfig):
         None, "The token that belongs to temporary keys.", is_secret=True
     )
 
+    spans: str = setting(
+        "auto",
+        "Whether OpenTelemetry gets spans: `auto`: if the program has set a tracer provider.",
+        choices=("auto", "on", "off"),
+    )
+
     def __post_init__(self) -> None:
         check_values(self)
 

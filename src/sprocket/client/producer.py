@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError
 from sprocket.client.base.arguments import milliseconds, settings
 from sprocket.client.base.lifecycle import Lifecycle
 from sprocket.client.base.nameservers import nameserver_addresses
+from sprocket.client.base.spans import wants_span
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ProducerConfig
 from sprocket.client.sending.fixed_queue import QueueSelector
@@ -131,6 +133,11 @@ class Producer(Lifecycle):
             ReplyError: the broker refused the message.
             ClosedError: the producer is not started, or is closed.
         """
+        if self._spans is not None and wants_span(message):
+            return await self._spans.send(
+                partial(Producer.send, self), message, key=key, queue=queue,
+                queue_selector=queue_selector, timeout_ms=timeout_ms,
+            )  # fmt: skip
         session, sender = self._joined()
         envelope = seal(message, session.ids, session.world.clock.now_ms(), self.config)
         deadline = self._deadline(timeout_ms)
@@ -153,6 +160,11 @@ class Producer(Lifecycle):
         message. Other arguments and the errors are those of `send`; there is one result for each
         message, in the same order.
         """
+        if self._spans is not None and wants_span(messages):
+            return await self._spans.send_batch(
+                partial(Producer.send_batch, self), messages, key=key, queue=queue,
+                timeout_ms=timeout_ms,
+            )  # fmt: skip
         session, sender = self._joined()
         envelope = seal_batch(messages, session.ids, session.world.clock.now_ms(), self.config)
         deadline = self._deadline(timeout_ms)
@@ -178,6 +190,11 @@ class Producer(Lifecycle):
             UsageError, RouteNotFound, ClosedError: as for `send`.
             SendFailed: the message could not be written to a connection.
         """
+        if self._spans is not None and wants_span(message):
+            return await self._spans.send(
+                partial(Producer.send_oneway, self), message, key=key, queue=queue,
+                timeout_ms=timeout_ms,
+            )  # fmt: skip
         session, sender = self._joined()
         envelope = seal(message, session.ids, session.world.clock.now_ms(), self.config)
         deadline = self._deadline(timeout_ms)
@@ -223,6 +240,10 @@ class Producer(Lifecycle):
                 nevertheless.
             UsageError, RouteNotFound, SendFailed, ReplyError, ClosedError: as for `send`.
         """
+        if self._spans is not None and wants_span(message):
+            return await self._spans.send(
+                partial(Producer.request, self), message, timeout_ms=timeout_ms
+            )
         session, _ = self._joined()
         envelope = seal(message, session.ids, session.world.clock.now_ms(), self.config)
         assert self._requests is not None, "it is made at the start"

@@ -95,7 +95,10 @@ class Child:
             await asyncio.sleep(_LOOK_AGAIN_S)
 
     def _kill(self) -> None:
-        self._signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+        if sys.platform == "win32":
+            self._signal(signal.SIGTERM)
+        else:
+            self._signal(signal.SIGKILL)
 
     def _signal(self, number: int) -> bool:
         """Signals the whole group; False if no process is left in it."""

@@ -13,9 +13,11 @@ import contextlib
 import ctypes
 import gc
 import os
-import resource
 import signal
 import sys
+
+if sys.platform != "win32":
+    import resource
 
 from sprocket.filterserver import seccomp
 
@@ -49,8 +51,10 @@ def shut(*, memory_bytes: int, cpu_seconds: int, parent: int) -> str:
         `KERNEL` or `LIMITS`: what confines it from now on.
 
     Raises:
-        OSError: the system does not do what it should.
+        OSError: the system does not do what it should, or has nothing that confines.
     """
+    if sys.platform == "win32":
+        raise OSError("filters in Python need Linux or macOS")
     # The order matters. The parent may have ended before the death signal was set, so it is checked
     # afterwards. The limits come before the filter, which refuses `setrlimit` too. The last step
     # tries a forbidden call, since a kernel without seccomp must not go unnoticed.
@@ -86,6 +90,8 @@ def _forget() -> None:
 
 
 def _limit(memory_bytes: int, cpu_seconds: int) -> None:
+    if sys.platform == "win32":
+        return
     for kind, most in (
         ("RLIMIT_AS", memory_bytes),
         ("RLIMIT_CPU", cpu_seconds),

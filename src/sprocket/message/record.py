@@ -91,7 +91,7 @@ _HEADS = {
     STORE_HOST_V6: _head(V4_BYTES, V6_BYTES),
     BORN_HOST_V6 | STORE_HOST_V6: _head(V6_BYTES, V6_BYTES),
 }
-_HOSTS_MASK = BORN_HOST_V6 | STORE_HOST_V6
+HOSTS_MASK = BORN_HOST_V6 | STORE_HOST_V6
 BODY_AT = _HEADS[0].size
 _MAGIC_END = MAGIC & 0xFF
 
@@ -176,10 +176,10 @@ class Encoder:
         body = draft.body
         properties = draft.properties
         born_host = draft.born_host
-        sys_flag = draft.sys_flag & ~_HOSTS_MASK | self._host_flag
+        sys_flag = draft.sys_flag & ~HOSTS_MASK | self._host_flag
         if len(born_host) != V4_BYTES:
             sys_flag |= BORN_HOST_V6
-        head = _HEADS[sys_flag & _HOSTS_MASK]
+        head = _HEADS[sys_flag & HOSTS_MASK]
         body_bytes = len(body)
         properties_bytes = len(properties)
         # Joining once and copying once into the file is faster than packing the parts in place.
@@ -242,7 +242,7 @@ def _take_apart(view: bytes | memoryview, at: int) -> tuple[tuple[Any, ...], int
     room = len(view) - at
     if room < FIXED_BYTES:
         raise CorruptRecord(f"no record fits into {room} bytes")
-    head = _HEADS[view[at + SYS_FLAG_AT + 3] & _HOSTS_MASK]
+    head = _HEADS[view[at + SYS_FLAG_AT + 3] & HOSTS_MASK]
     if room < head.size:
         raise CorruptRecord(f"no record fits into {room} bytes")
     fields = head.unpack_from(view, at)
@@ -297,7 +297,7 @@ def properties_part(buffer: memoryview, at: int, size: int) -> memoryview:
     # three lengths instead of all fields.
     end = at + size
     try:
-        hosts = buffer[at + SYS_FLAG_AT + 3] & _HOSTS_MASK
+        hosts = buffer[at + SYS_FLAG_AT + 3] & HOSTS_MASK
         start = at + (_HEADS[hosts].size if hosts else BODY_AT)
         (body_bytes,) = _INT.unpack_from(buffer, start - 4)
         start += body_bytes

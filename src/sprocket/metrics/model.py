@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from sprocket.base.histogram import Histogram
+
 
 class Kind(Enum):
     """What a metric's values do, by Prometheus's word for it."""
 
     GAUGE = "gauge"
     COUNTER = "counter"
+    HISTOGRAM = "histogram"
 
 
 class Metric(NamedTuple):
@@ -37,10 +40,12 @@ class Family:
 
     Attributes:
         points: values by the values of the labels, in the order of the metric's labels.
+        histograms: the same, of a metric whose values are histograms.
     """
 
     metric: Metric
     points: dict[tuple[str, ...], float] = field(default_factory=dict)
+    histograms: dict[tuple[str, ...], Histogram] = field(default_factory=dict)
 
     @classmethod
     def single(cls, metric: Metric, value: float) -> Family:

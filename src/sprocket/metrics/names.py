@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sprocket.metrics.model import Kind, Metric
 
-_GAUGE, _COUNTER = Kind.GAUGE, Kind.COUNTER
+_GAUGE, _COUNTER, _HISTOGRAM = Kind.GAUGE, Kind.COUNTER, Kind.HISTOGRAM
 _STORAGE = ("storage_type", "storage_medium")
 _OF_GROUP = ("consumer_group", "topic", "is_retry", "is_system")
 
@@ -55,6 +55,41 @@ BYTES_OUT = Metric(
     "Bytes of the messages that consumers got.",
     ("topic", "consumer_group", "is_retry", "is_system"),
     "bytes",
+)
+SIZES = Metric(
+    "rocketmq_message_size",
+    _HISTOGRAM,
+    "Bytes of the records of messages; those that are stored together count with their mean.",
+    ("topic", "message_type", "is_system"),
+    "bytes",
+)
+RPC_MS = Metric(
+    "rocketmq_rpc_latency",
+    _HISTOGRAM,
+    "How long requests take until their replies are made.",
+    ("protocol_type", "request_code", "response_code", "is_long_polling", "result"),
+    "milliseconds",
+)
+NEW_TOPIC_MS = Metric(
+    "rocketmq_topic_create_execution_time",
+    _HISTOGRAM,
+    "How long requests take that create or change topics.",
+    ("invocation_status", "is_system"),
+    "milliseconds",
+)
+NEW_GROUP_MS = Metric(
+    "rocketmq_consumer_group_create_execution_time",
+    _HISTOGRAM,
+    "How long requests take that create or change consumer groups.",
+    ("invocation_status",),
+    "milliseconds",
+)
+COMMIT_S = Metric(
+    "rocketmq_finish_message_latency",
+    _HISTOGRAM,
+    "The time between the sending of a transaction's message and its commit.",
+    ("topic",),
+    "seconds",
 )
 DEAD = Metric(
     "rocketmq_send_to_dlq_messages_total",
@@ -187,12 +222,26 @@ TIMER_MS = Metric(
     _STORAGE,
     "milliseconds",
 )
+TIMER_SNAPSHOT = Metric(
+    "rocketmq_timer_message_snapshot",
+    _GAUGE,
+    "Messages with a delivery time by the seconds within which they are due, a day at most.",
+    (*_STORAGE, "timer_bound_s"),
+)
+DELAY_S = Metric(
+    "rocketmq_delay_message_latency",
+    _HISTOGRAM,
+    "How long messages with a delivery time are to wait.",
+    (*_STORAGE, "topic"),
+    "seconds",
+)
 BROKER: tuple[Metric, ...] = (
     PERMISSION, TOPICS, GROUPS, PRODUCERS, CONSUMERS, MESSAGES_IN, BYTES_IN, MESSAGES_OUT,
-    BYTES_OUT, DEAD, LAG, LAG_MS, IN_FLIGHT, QUEUEING_MS, READY, QUEUE_LAG, HALVES, COMMITS,
+    BYTES_OUT, SIZES, RPC_MS, NEW_TOPIC_MS, NEW_GROUP_MS, COMMIT_S, DEAD, LAG, LAG_MS, IN_FLIGHT,
+    QUEUEING_MS, READY, QUEUE_LAG, HALVES, COMMITS,
     ROLLBACKS, REQUESTS, HELD_PULLS, QUOTA_REFUSED, QUOTA_DELAYED, REPLICA_LAG, STORAGE,
     DISK_USAGE, UNFLUSHED, UNDISPATCHED,
-    KEPT_MS, TIMING, TIMERS_IN, TIMERS_OUT, TIMER_LAG, TIMER_MS,
+    KEPT_MS, TIMING, TIMERS_IN, TIMERS_OUT, TIMER_LAG, TIMER_MS, TIMER_SNAPSHOT, DELAY_S,
 )  # fmt: skip
 
 # The name server.
@@ -214,3 +263,15 @@ PROXY_CLIENTS = Metric(
     ("language", "version", "is_consumer"),
 )
 PROXY: tuple[Metric, ...] = (PROXY_UP, PROXY_CLIENTS)
+
+# The parent of several processes.
+PROCESS_UP = Metric(
+    "sprocket_process_up", _GAUGE, "Whether a process of `--processes` runs.", ("process",)
+)
+PROCESS_STARTS = Metric(
+    "sprocket_process_starts_total",
+    _COUNTER,
+    "How often a process of `--processes` has started.",
+    ("process",),
+)
+CONTAINER: tuple[Metric, ...] = (PROCESS_UP, PROCESS_STARTS)

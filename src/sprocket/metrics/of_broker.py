@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from sprocket.broker.operate.group_progress import GroupProgress
 from sprocket.broker.operate.listings import in_turns
 from sprocket.broker.operate.queues import TopicQueueOffsets
+from sprocket.broker.sending.timers import SPANS_SECONDS
 from sprocket.message.topic import (
     group_of,
     is_dead_letter_topic,
@@ -21,8 +22,8 @@ from sprocket.message.topic import (
     is_system_group,
     is_system_topic,
 )
-from sprocket.message.topic_attributes import topic_type
 from sprocket.metrics import names
+from sprocket.metrics.histograms import histograms, of_topic
 from sprocket.metrics.model import Family, Metric
 from sprocket.protocol.bodies import Queue, QueueProgress
 from sprocket.protocol.codes import version_name
@@ -73,6 +74,10 @@ class BrokerMetrics:
             yield family
         for family in _of_store(inside):
             yield family
+        yield await _due(inside)
+        if (measures := self._broker.measures) is not None:
+            for family in histograms(measures, inside.parts.tables.topics):
+                yield family
 
     def _of_tables(self, inside: OpenBroker) -> Iterator[Family]:
         tables = inside.parts.tables
@@ -175,9 +180,7 @@ async def _flows(inside: OpenBroker) -> list[Family]:
     dead = Family(names.DEAD)
     flow: Flow
     async for topic, flow in in_turns(tables.volumes.puts()):
-        known = tables.topics.get(topic)
-        kind = topic_type(None if known is None else known.attributes).value.lower()
-        labels = (topic, kind, _truth(is_system_topic(topic)))
+        labels = of_topic(tables.topics, topic)
         put.points[labels], put_bytes.points[labels] = flow.messages, flow.bytes
         if is_dead_letter_topic(topic):
             group = group_of(topic) or ""
@@ -251,6 +254,17 @@ def _of_store(inside: OpenBroker) -> Iterator[Family]:
     yield Family(names.TIMER_LAG, {_DISK: timers.lag if timers.is_in_use else 0})
     behind_ms = max(now_ms - timers.current.slot_ms, 0) if timers.is_in_use else 0
     yield Family(names.TIMER_MS, {_DISK: behind_ms})
+
+
+async def _due(inside: OpenBroker) -> Family:
+    """The messages with a delivery time, by how soon they are due."""
+    family = Family(names.TIMER_SNAPSHOT)
+    timers = inside.parts.timers
+    if timers is not None and timers.is_in_use:
+        counts = await timers.pending(inside.parts.state.now_ms(), SPANS_SECONDS)
+        for seconds, count in counts.spans.items():
+            family.points[*_DISK, str(seconds)] = count
+    return family
 
 
 def _version(version: int) -> str:

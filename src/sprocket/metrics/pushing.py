@@ -6,13 +6,14 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from sprocket.base.errors import ConfigError, UsageError
+from sprocket.base.histogram import Histogram
 from sprocket.base.troubles import Troubles
 from sprocket.metrics.config import MetricsConfig
-from sprocket.metrics.model import Kind
+from sprocket.metrics.model import Family, Kind
 from sprocket.metrics.reading import MetricsReader, Reading, labels_of, pairs
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,7 @@ class Totals:
     def __init__(self, *, in_delta: bool) -> None:
         self._in_delta = in_delta
         self._before: dict[tuple[Any, ...], float] = {}
+        self._histograms: dict[tuple[Any, ...], Histogram] = {}
 
     def take(self, readings: list[Reading]) -> None:
         """Replaces the totals in `readings`. One that is less than before began anew."""
@@ -35,6 +37,7 @@ class Totals:
             return
         now: dict[tuple[Any, ...], float] = {}
         for labels, family in readings:
+            self._take_histograms(labels, family)
             if family.metric.kind is not Kind.COUNTER:
                 continue
             common = tuple(labels.items())
@@ -44,6 +47,15 @@ class Totals:
                 before = self._before.get(key, 0)
                 family.points[values] = value - before if value >= before else value
         self._before = now
+
+    def _take_histograms(self, labels: Mapping[str, str], family: Family) -> None:
+        common = tuple(labels.items())
+        for values, histogram in family.histograms.items():
+            key = (family.metric.name, common, values)
+            before, now = self._histograms.get(key), histogram.copy()
+            self._histograms[key] = now
+            if before is not None and before.count <= now.count:
+                family.histograms[values] = now.since(before)
 
 
 async def push_always(
@@ -71,9 +83,22 @@ async def to_log(readings: list[Reading]) -> None:
             {"labels": labels_of(family.metric, values, labels), "value": value}
             for values, value in family.points.items()
         ]
+        points += [
+            {"labels": labels_of(family.metric, values, labels), **_in_log(each)}
+            for values, each in family.histograms.items()
+        ]
         if points:
             logger.info("%s", json.dumps({"metric": family.metric.name, "points": points}))
         await asyncio.sleep(0)
+
+
+def _in_log(histogram: Histogram) -> dict[str, Any]:
+    return {
+        "count": histogram.count,
+        "sum": histogram.total,
+        "bounds": list(histogram.bounds),
+        "counts": histogram.counts,
+    }
 
 
 def to_collector(config: MetricsConfig) -> Push:
@@ -117,6 +142,33 @@ def to_collector(config: MetricsConfig) -> Push:
     return push
 
 
+def _distributions(
+    labels: Mapping[str, str], family: Family, started_ns: int, now_ns: int
+) -> list[Any]:
+    """The histograms of a metric in the classes of OpenTelemetry, which want extremes: the bounds
+    of the outermost that have values."""
+    from opentelemetry.sdk.metrics.export import HistogramDataPoint
+
+    points = []
+    for values, each in family.histograms.items():
+        used = [place for place, count in enumerate(each.counts) if count]
+        edges = [0.0, *each.bounds, each.bounds[-1]]
+        points.append(
+            HistogramDataPoint(
+                attributes=labels_of(family.metric, values, labels),
+                start_time_unix_nano=started_ns,
+                time_unix_nano=now_ns,
+                count=each.count,
+                sum=each.total,
+                bucket_counts=each.counts,
+                explicit_bounds=each.bounds,
+                min=edges[used[0]] if used else 0.0,
+                max=edges[used[-1] + 1] if used else 0.0,
+            )
+        )
+    return points
+
+
 def _collected(readings: list[Reading], started_ns: int, now_ns: int, *, in_delta: bool) -> Any:
     """The values in the classes of OpenTelemetry."""
     from opentelemetry.sdk.metrics import export as otel
@@ -129,6 +181,11 @@ def _collected(readings: list[Reading], started_ns: int, now_ns: int, *, in_delt
     metrics = []
     for labels, family in readings:
         metric = family.metric
+        if metric.kind is Kind.HISTOGRAM:
+            distributions = _distributions(labels, family, started_ns, now_ns)
+            collected: Any = otel.Histogram(distributions, temporality)
+            metrics.append(otel.Metric(metric.name, metric.meaning, metric.unit, collected))
+            continue
         is_total = metric.kind is Kind.COUNTER
         points = [
             otel.NumberDataPoint(

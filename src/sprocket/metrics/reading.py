@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sprocket.base.errors import ConfigError
 from sprocket.metrics.config import MetricsConfig
@@ -73,7 +73,8 @@ class MetricsReader:
                 yield Reading(labels, family)
 
     def _bound(self, family: Family) -> None:
-        over = len(family.points) - self._most
+        values: dict[tuple[str, ...], Any] = family.histograms or family.points
+        over = len(values) - self._most
         if over <= 0:
             return
         if family.metric.name not in self._cut:
@@ -81,10 +82,10 @@ class MetricsReader:
             logger.warning(
                 "%s has %d values, and %d of them are left out: metrics.series_max "
                 "(metricsOtelCardinalityLimit) is %d",
-                family.metric.name, len(family.points), over, self._most,
+                family.metric.name, len(values), over, self._most,
             )  # fmt: skip
-        for labels in list(family.points)[self._most :]:
-            del family.points[labels]
+        for labels in list(values)[self._most :]:
+            del values[labels]
 
 
 def labels_of(metric: Metric, values: tuple[str, ...], common: Mapping[str, str]) -> dict[str, str]:

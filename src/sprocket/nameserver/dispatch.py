@@ -17,6 +17,7 @@ from sprocket.nameserver.settings import KeyValueSettings
 from sprocket.nameserver.topics import RouteRequests
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.unanswered import name_server_remark
 from sprocket.remoting.transport import Peer
 
 
@@ -74,7 +75,7 @@ class NameServerDispatch:
             if answer is None:
                 return Reply(
                     code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-                    remark=f" request type {command.code} not supported",
+                    remark=name_server_remark(command.code),
                 )
             return answer(command, peer)
         except ReplyError as error:

@@ -97,6 +97,7 @@ class NameServer:
                 frame_bytes_max=self.config.frame_bytes_max,
                 unfinished_bytes_max=self.config.unfinished_bytes_max,
             ),
+            connections_max=self.config.connections_max or None,
             tls=checked_settings(tls),
             ips=IpCounts(self._admission),
         )

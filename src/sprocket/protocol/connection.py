@@ -69,6 +69,18 @@ class Connection:
                 raise
         return commands
 
+    def with_kept(self, data: bytes) -> bytes:
+        """Received bytes behind those that are kept, which are kept no more; only the received
+        ones if these do not complete a short frame."""
+        kept = len(self._unfinished)
+        if not kept:
+            return data
+        if not _LENGTH_BYTES < self._needed <= min(kept + len(data), _VIEW_BYTES_MIN):
+            return data
+        data = bytes(self._unfinished) + data
+        self._unfinished, self._needed = bytearray(), _LENGTH_BYTES
+        return data
+
     def _receive(self, data: bytes, commands: list[Command]) -> None:
         # One read under load holds many whole frames. They are decoded where they are, in the
         # received bytes; only the tail of the read is ever copied into the buffer of an incomplete

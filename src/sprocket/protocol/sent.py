@@ -6,6 +6,7 @@ that is built once; the result equals that of `encode_reply` for a `SendReply`.
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Protocol
 
@@ -25,6 +26,8 @@ _FORM = (
     b'"transactionId":%%b,"MSG_REGION":%b,"TRACE_ON":%b},"flag":%d,"language":"%b",'
     b'"opaque":%%d,"serializeTypeCurrentRPC":"JSON","version":%d}'
 )
+
+_GAP = re.compile(rb"(%%|%016X|%[db])")
 
 #: A text as JSON, with its quotes.
 _quoted = msgspec.json.Encoder().encode
@@ -61,6 +64,20 @@ class SentForm:
             LANGUAGE.encode(),
             VERSION,
         )
+
+    @property
+    def pieces(self) -> list[bytes]:
+        """The header around its gaps: log offset (16 hexadecimal digits), queue number, queue
+        offset, unique key (with quotes), opaque."""
+        pieces = [b""]
+        for part in _GAP.split(self._form):
+            if part == b"%%":
+                pieces[-1] += b"%"
+            elif part.startswith(b"%"):
+                pieces.append(b"")
+            else:
+                pieces[-1] += part
+        return pieces
 
     def frame(self, opaque: int, sent: SendResult, queue_number: int, handle: bytes = b"") -> bytes:
         """A whole frame.

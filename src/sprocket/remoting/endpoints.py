@@ -25,6 +25,10 @@ Endpoint = Callable[[Command, "Peer"], EventualResponse]
 #: can handle together, or one that may take long. Returns the results of those, in their order.
 BatchEndpoint = Callable[[Sequence[Command], "Peer"], Sequence[EventualResponse]]
 
+#: Handles the first requests of a read before they are decoded, if it can: how many bytes it used,
+#: and the frames that answer them. The read begins with a frame. It raises no error.
+Shortcut = Callable[[bytes, "Peer"], tuple[int, bytes] | None]
+
 
 def one_by_one(endpoint: Endpoint) -> BatchEndpoint:
     """Handles requests that arrived together one by one."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sprocket.base.cancelling import cancel_begun
 from sprocket.protocol.command import Command, Reply
-from sprocket.remoting.endpoints import BatchEndpoint, Response, error_reply, frame_of
+from sprocket.remoting.endpoints import BatchEndpoint, Response, Shortcut, error_reply, frame_of
 from sprocket.remoting.turns import RUN, Account, Turns
 from sprocket.remoting.writer import FrameWriter
 
@@ -28,6 +28,8 @@ _PIECE_BYTES = 1 << 15
 _HELD_BYTES_MAX = 1 << 16
 #: A request with a large body counts as one more for so many bytes.
 _BYTES_A_REQUEST = 1 << 13
+#: The shortcut says how many bytes it took; a request that it takes has about so many.
+_BYTES_A_SHORT_REQUEST = 512
 
 
 class PeerRequests:
@@ -43,6 +45,7 @@ class PeerRequests:
         waits_for_reader: whether requests wait while the peer does not read the replies.
         on_change: is called when `has_enough` may have changed.
         read: handles received bytes in this peer's turn, and calls `receive` with the requests.
+        shortcut: handles the first requests of a read, if it can.
 
     Attributes:
         tasks: the requests in progress, which wait for something.
@@ -51,8 +54,9 @@ class PeerRequests:
 
     __slots__ = (
         "_endpoint", "_held", "_held_bytes", "_held_from", "_is_in_line", "_loop", "_on_change",
-        "_peer", "_put_off", "_read", "_tasks_max", "_turn_until", "_turns", "_unread_bytes",
-        "_unread_bytes_max", "_waits_for_reader", "_when_handled", "_writer", "account", "tasks",
+        "_peer", "_put_off", "_read", "_shortcut", "_tasks_max", "_turn_until", "_turns",
+        "_unread_bytes", "_unread_bytes_max", "_waits_for_reader", "_when_handled", "_writer",
+        "account", "tasks",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +71,7 @@ class PeerRequests:
         waits_for_reader: bool,
         on_change: Callable[[], None],
         read: Callable[[bytes], None],
+        shortcut: Shortcut | None = None,
     ) -> None:
         self._peer = peer
         self._endpoint = endpoint
@@ -76,6 +81,7 @@ class PeerRequests:
         self._unread_bytes = 0
         self._unread_bytes_max = unread_bytes_max
         self._waits_for_reader = waits_for_reader
+        self._shortcut = shortcut
         self._on_change = on_change
         self._read = read
         self._loop = asyncio.get_running_loop()
@@ -154,6 +160,27 @@ class PeerRequests:
                 turns.charge(self, seconds)
             if self._put_off:
                 self.go_on()
+
+    def take_first(self, data: bytes) -> bytes:
+        """Has the shortcut handle the first requests of a read that begins with a frame, if it is
+        this peer's turn. Returns what it leaves."""
+        turns = self._turns
+        if self._shortcut is None:
+            return data
+        if self._turn_until is None and (self.has_enough or turns.is_over or turns.is_behind(self)):
+            return data
+        began = self._loop.time()
+        taken = self._shortcut(data, self._peer)
+        if taken is None:
+            return data
+        used, replies = taken
+        if replies:
+            self._writer.frames.append(replies)
+        now = self._loop.time()
+        turns.count(self, max(1, used // _BYTES_A_SHORT_REQUEST), now)
+        turns.spend(now - began)
+        turns.charge(self, now - began)
+        return data[used:]
 
     def count_decoding(self, seconds: float) -> None:
         """Counts the time that decoding a read took. If the iteration has no time left, nothing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprocket.remoting.endpoints import BatchEndpoint
+from sprocket.remoting.endpoints import BatchEndpoint, Shortcut
 from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.listening import ListeningServer
@@ -20,12 +20,14 @@ class Server(ListeningServer[Peer]):
         limits: the limits of each connection.
         tls: whether and how it speaks TLS; without it every connection is plain.
         ips: counts the connections by IP address, and says which are too many.
+        shortcut: handles the first requests of a read, if it can.
     """
 
     def __init__(
         self,
         endpoint: BatchEndpoint,
         *,
+        shortcut: Shortcut | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
         limits: ConnectionLimits | None = None,
@@ -41,6 +43,7 @@ class Server(ListeningServer[Peer]):
             connections_max=connections_max,
         )
         self._endpoint = endpoint
+        self._shortcut = shortcut
         self._unfinished = UnfinishedFrames(self._limits.unfinished_bytes_allowed)
         self._tls = tls
         self._ips = ips
@@ -58,6 +61,7 @@ class Server(ListeningServer[Peer]):
             turns=self._turns,
             unfinished=self._unfinished,
             ips=self._ips,
+            shortcut=self._shortcut,
         )
         peer.on_close(self._forget)
         return peer

@@ -21,7 +21,7 @@ from sprocket.protocol.frame import encode_request
 from sprocket.protocol.signing import Signer
 from sprocket.remoting import address
 from sprocket.remoting.calls import Calls
-from sprocket.remoting.endpoints import BatchEndpoint
+from sprocket.remoting.endpoints import BatchEndpoint, Shortcut
 from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.requests import PeerRequests
@@ -54,6 +54,7 @@ class Peer(asyncio.Protocol):
         unfinished: bounds the incomplete frames of all peers.
         serialization: that of our own requests; a reply has that of its request.
         signer: signs our own requests.
+        shortcut: handles the first requests of a read, if it can.
 
     Attributes:
         address: `host:port` of the peer.
@@ -71,6 +72,7 @@ class Peer(asyncio.Protocol):
         serialization: int = JSON,
         signer: Signer | None = None,
         ips: IpCounts | None = None,
+        shortcut: Shortcut | None = None,
     ) -> None:
         self._limits = limits
         self._ips = ips
@@ -91,7 +93,9 @@ class Peer(asyncio.Protocol):
             waits_for_reader=is_client,
             on_change=self._read_or_wait,
             read=self.data_received,
+            shortcut=shortcut,
         )
+        self._has_shortcut = shortcut is not None
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._lost_why = ""
         self._on_close: list[Callable[[Peer], None]] = []
@@ -125,6 +129,13 @@ class Peer(asyncio.Protocol):
         # (decision 10). Replies to our calls come first, since their callers wait. After a broken
         # frame the good ones before it still get their replies.
         incoming = self._incoming
+        if self._has_shortcut and incoming.fault is None:
+            data = incoming.with_kept(data)
+            if not incoming.kept_bytes:
+                data = self._requests.take_first(data)
+                if not data and not self._is_incomplete:
+                    self._writer.flush()
+                    return
         began = self._loop.time() if len(data) >= _TIMED_BYTES_MIN else 0.0
         try:
             commands = incoming.receive(data)

@@ -56,6 +56,7 @@ class MasterLink(asyncio.Protocol):
         ended: fails when the connection ends, with the reason; `StreamEnded` if that is the
             connection itself.
         heard_at: time of the loop when something last came from the master.
+        reported_at: time of the loop of the last report.
         reported: the highest report; -1 before the first.
     """
 
@@ -82,7 +83,7 @@ class MasterLink(asyncio.Protocol):
         self._on_frames = on_frames
         self._stream = stream
         self._loop = asyncio.get_running_loop()
-        self.heard_at = self._reported_at = self._loop.time()
+        self.heard_at = self.reported_at = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self.ended: asyncio.Future[None] = self._loop.create_future()
@@ -133,7 +134,7 @@ class MasterLink(asyncio.Protocol):
         if transport is None or not self._stream.is_ready:
             return
         if transport.get_write_buffer_size() <= _UNSENT_MAX:
-            self._reported_at = self._loop.time()
+            self.reported_at = self._loop.time()
             self.reported = self._position()
             transport.write(self._stream.report(self.reported))
 
@@ -144,10 +145,10 @@ class MasterLink(asyncio.Protocol):
             why = f"it was silent for {self._silence:g} s"
             self._end(StreamEnded(StreamEnd.SILENT, why))
             return
-        if now >= self._reported_at + self._heartbeat:
+        if now >= self.reported_at + self._heartbeat:
             self._report()
-            self._reported_at = now
-        due = min(self.heard_at + self._silence, self._reported_at + self._heartbeat)
+            self.reported_at = now
+        due = min(self.heard_at + self._silence, self.reported_at + self._heartbeat)
         self._timer = self._loop.call_at(due, self._watch)
 
     def _end(self, reason: Exception) -> None:

@@ -89,12 +89,18 @@ class Slave:
         self._last_reason = ""
         self._link: MasterLink | None = None
         self._heard_at: float | None = None
+        self._reported_at: float | None = None
         self.is_connected = False
 
     @property
     def heard_at(self) -> float | None:
         """Time of the loop when something last came from a master; None before."""
         return self._heard_at if self._link is None else self._link.heard_at
+
+    @property
+    def reported_at(self) -> float | None:
+        """Time of the loop when this log's end was last reported to a master; None before."""
+        return self._reported_at if self._link is None else self._link.reported_at
 
     async def run(self) -> None:
         """Copies until cancelled.
@@ -175,7 +181,8 @@ class Slave:
         try:
             await connected.ended
         finally:
-            self._heard_at, self._link = connected.heard_at, None
+            self._heard_at, self._reported_at = connected.heard_at, connected.reported_at
+            self._link = None
             for task in tasks:
                 task.cancel()
             connected.abort()

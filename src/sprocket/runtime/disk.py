@@ -201,6 +201,14 @@ class SystemMappedFile:
                 return
             start += done
 
+    def read_ahead(self, is_on: bool) -> None:
+        """Whether the system reads more of the file than is asked for; without effect except on
+        Linux."""
+        if sys.platform == "linux":
+            self._map.madvise(mmap.MADV_NORMAL if is_on else mmap.MADV_RANDOM)
+            advice = os.POSIX_FADV_NORMAL if is_on else os.POSIX_FADV_RANDOM
+            os.posix_fadvise(self._descriptor, 0, 0, advice)
+
     def fault(self) -> str | None:
         """What happened to the file at its path, in words; None if it is unchanged."""
         try:

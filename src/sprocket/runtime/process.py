@@ -38,6 +38,31 @@ def run(main: Coroutine[Any, Any, int | None]) -> int:
         main.close()
 
 
+def end_with_parent(seconds: int) -> None:
+    """Ends this process as SIGTERM does when its standard input closes, as it does with whoever
+    started it and holds the other end; at the latest so many seconds after that.
+
+    The event loop must run in the main thread.
+    """
+
+    def check() -> None:
+        try:
+            if os.read(0, 4096):
+                return
+        except BlockingIOError:
+            return
+        except OSError:  # a connection that was reset is at its end too
+            pass
+        loop.remove_reader(0)
+        if hasattr(signal, "alarm"):
+            signal.alarm(seconds)  # ends a process that hangs
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    loop = asyncio.get_running_loop()
+    os.set_blocking(0, False)
+    loop.add_reader(0, check)
+
+
 def allow_many_files() -> None:
     """Raises the process's limit of open files and connections as far as the system allows."""
     if sys.platform == "win32":

@@ -169,6 +169,12 @@ class StoreConfig:
         "Whether files may be deleted before they expire.",
         rocketmq="cleanFileForciblyEnable",
     )
+    read_ahead: bool = setting(
+        True,
+        "Whether the system reads more of the log's files than is asked for. Without it, scattered "
+        "reads of old messages read less from the disk.",
+        rocketmq="dataReadAheadEnable",
+    )
     index_keys: bool = setting(
         True, "Whether messages can be found by key and unique id.", rocketmq="messageIndexEnable"
     )

@@ -9,7 +9,7 @@
     <root>/config/          state files of the broker, see `snapshot`
 
 Other files there are ignored. Appending and reading are plain calls: between two awaits the caller
-has the store for itself. Source: DefaultMessageStore, StorePathConfigHelper of RocketMQ 5.x.
+has the store to itself. Source: DefaultMessageStore, StorePathConfigHelper of RocketMQ 5.x.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sprocket.store.reading.queue_reader import NO_QUEUE, ReadFilter, ReadResult
 from sprocket.store.reading.stored_queues import StoredQueues
 from sprocket.store.views.consume_queue import ConsumeQueue
 from sprocket.store.views.tag_codes import TagCodes
-from sprocket.store.writing.appender import Appended
+from sprocket.store.writing.appender import Appended, Kernel, Stored
 
 
 class Store:
@@ -45,6 +45,7 @@ class Store:
         batches: the topics that keep each batch as one record.
         flags: whether messages are accepted, and why not.
         lite: the lite topics.
+        disk_space: removes old files.
         stored: the queues with what readers do not see yet, for the broker's own parts.
     """
 
@@ -60,18 +61,16 @@ class Store:
         self.lite = parts.lite_topics
         self.cold = ColdReads(parts.log, parts.queues.by_name, parts.index)
         self.stored = StoredQueues(parts.log, parts.queues.by_name)
-        self._abort = parts.abort
-        self._deleted = parts.deleted
-        self._queues = parts.queues
-        self._by_name = parts.queues.by_name
-        self._index = parts.index
-        self._views = parts.views
+        self._abort, self._deleted = parts.abort, parts.deleted
+        self._queues, self._by_name = parts.queues, parts.queues.by_name
+        self._index, self._views = parts.index, parts.views
         self._confirmed = parts.confirmed
         self._appender = parts.appender
         self._checkpoint = parts.checkpoint
         self._flush = parts.flush
         self.flags = parts.flags
-        self._disk_space = parts.disk_space
+        self.disk_space = parts.disk_space
+        self._apply = parts.change
 
     @classmethod
     async def open(
@@ -124,9 +123,8 @@ class Store:
 
     def change(self, config: StoreConfig) -> None:
         """Applies checked settings of which those differ that may change while it is open."""
-        self._disk_space.change(config)
-        self._flush.change(config)
-        self._appender.change(config.message_bytes_max)
+        self._config = config
+        self._apply(config)
 
     async def close(self) -> None:
         """Flushes everything to the disk and unlocks the folder. Appending ends at once.
@@ -163,9 +161,8 @@ class Store:
                 tasks.create_task(self._flush.run_preallocation())
                 tasks.create_task(self._flush.run_views())
                 tasks.create_task(self._index.run())
-                pause = self._config.disk_check_interval_ms / 1000
-                tasks.create_task(self._disk_space.run(pause))
-                tasks.create_task(watch(self._log, self._lock, pause_seconds=pause))
+                tasks.create_task(self.disk_space.run())
+                tasks.create_task(watch(self._log, self._lock, self.disk_space.pause))
         except* (OSError, StoreError) as errors:
             failure = self._failed(errors.exceptions[0])
             await put_back(self._log)
@@ -196,6 +193,10 @@ class Store:
             IllegalDraft, DiskFull, StoreError, ClosedError: as `append`, if the first is refused.
         """
         return self._appender.append_all(drafts)
+
+    def append_run(self, kernel: Kernel) -> Stored | None:
+        """Has a kernel write messages; None if it writes none, or may write none now."""
+        return self._appender.append_run(kernel)
 
     def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
         """Writes messages one after the other: all of them, or none if one is refused.

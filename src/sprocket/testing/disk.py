@@ -100,6 +100,10 @@ class MemoryMappedFile:
         if cold is not None:
             self._disk.cold[self._path] = range(max(cold.start, end), cold.stop)
 
+    def read_ahead(self, is_on: bool) -> None:
+        """Notes what is asked for: memory is not read ahead."""
+        self._disk.read_ahead[self._path] = is_on
+
     def fault(self) -> str | None:
         """What is wrong with the file at its path; None if nothing is."""
         return None if self._disk.size(self._path) is not None else "was removed"
@@ -139,6 +143,8 @@ class MemoryDisk:
         self._locked: set[str] = set()
         #: By path, the range of a file's bytes that is not in memory.
         self.cold: dict[str, range] = {}
+        #: By path, whether a mapped file is read ahead, where it was asked for.
+        self.read_ahead: dict[str, bool] = {}
         #: The result of `usage`, unless there is a capacity.
         self.usage_ratio = 0.1
         #: Most bytes of all files together; 0 for no limit.

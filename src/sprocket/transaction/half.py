@@ -248,7 +248,12 @@ def ended(offsets: Iterable[int], *, now_ms: int, host: bytes) -> Draft:
 
 def ended_in(record: Record) -> list[int]:
     """The copies in the list of an op record; pieces that are no number are left out."""
-    if decode_bytes(record.properties).get(names.TAGS) != _ENDED_TAG:
+    return ended_by(decode_bytes(record.properties).get(names.TAGS), record.body)
+
+
+def ended_by(tag: str | None, body: bytes | memoryview) -> list[int]:
+    """The same, of an op record with this tag and body."""
+    if tag != _ENDED_TAG:
         return []
-    pieces = str(record.body, "ascii", "replace").split(",")
+    pieces = str(body, "ascii", "replace").split(",")
     return [int(piece) for piece in pieces if piece.isdecimal() and len(piece) <= 18]

@@ -33,6 +33,9 @@ def test_master_and_slave_say_how_far_they_are() -> None:
             mine = state.ha_client_runtime_info
             assert mine is not None
             assert (mine.activated, mine.max_offset) == (True, end)
+            now_ms = slave.broker._world.clock.now_ms()
+            assert now_ms - 5_000 <= mine.last_read_timestamp <= now_ms
+            assert now_ms - 5_000 <= mine.last_write_timestamp <= now_ms
             assert mine.master_addr == f"{running.master.address}:10912"
 
     simulate(main)

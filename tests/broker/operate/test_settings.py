@@ -18,6 +18,7 @@ from sprocket.protocol.requests.admin import (
     BrokerConfigOf,
     CleanExpiredQueues,
     DeleteExpiredLog,
+    SetReadAhead,
     UpdateBrokerConfig,
 )
 from sprocket.protocol.requests.send import SendMessageV2
@@ -185,3 +186,39 @@ def test_cleaning_that_the_store_does_by_itself_is_agreed_to() -> None:
         assert await asker.code(DeleteExpiredLog()) == SUCCESS
 
     play(test)
+
+
+def test_reading_ahead_is_switched_and_counts_for_new_files_too() -> None:
+    async def test(asker: Asker) -> None:
+        disk = asker.broker._world.disk
+        await asker.create("T")
+        await asker.send("T")
+        header = SetReadAhead(read_ahead_mode=1)
+        reply = await asker.call(header)
+        assert reply.remark == "set commitlog readahead mode success, mode: 1"
+        while len(await log_files(asker)) < 3:
+            await asker.send("T", b"x" * 60_000)
+        assert set(disk.read_ahead.values()) == {False}
+        assert len(disk.read_ahead) == 3
+        shown = bytes((await asker.call(BrokerConfigOf())).body)
+        assert b"dataReadAheadEnable=false\n" in shown
+        assert await asker.code(SetReadAhead(read_ahead_mode=0)) == SUCCESS
+        assert set(disk.read_ahead.values()) == {True}
+        assert await asker.code(SetReadAhead(read_ahead_mode=2)) == 29
+
+    play(test)
+
+
+def test_expired_files_are_deleted_at_once_when_an_operator_says_so() -> None:
+    async def test(asker: Asker) -> None:
+        await asker.create("T")
+        while len(await log_files(asker)) < 14:
+            await asker.send("T", b"x" * 60_000)
+        await asyncio.sleep(3 * 3_600)
+        assert len(await log_files(asker)) == 14
+        assert await asker.code(DeleteExpiredLog()) == SUCCESS
+        await asyncio.sleep(5)
+        assert len(await log_files(asker)) == 1  # more at once than a check removes
+
+    store = replace(STORE, kept_hours=1, delete_hours="23", timers=False)
+    play(test, store=store)

@@ -74,7 +74,7 @@ def test_the_oldest_file_of_all_folders_goes_first() -> None:
             store.append(a_draft(b"%d" % n))
         await store.sync()
         before = len(starts(disk, "/one/log") + starts(disk, "/two/log"))
-        assert await store._disk_space.remove_old() == before - 3
+        assert await store.disk_space.remove_old() == before - 3
         left = sorted(starts(disk, "/one/log") + starts(disk, "/two/log"))
         assert left == list(range(before - 3, before))
 
@@ -89,12 +89,12 @@ def test_a_full_disk_gets_no_new_file_while_another_has_room() -> None:
         for n in range(60):
             store.append(a_draft(b"%d" % n))
         assert starts(disk, "/one/log") == []
-        assert store._disk_space.rules.is_full(store._disk_space._used_percent()) is False
+        assert store.disk_space.rules.is_full(store.disk_space._used_percent()) is False
         disk.usages = {"/one": 0.95, "/two": 0.91}
-        store._disk_space.check()
+        store.disk_space.check()
         assert "full" in str(store.flags.refusal)
         disk.usages = {"/one": 0.95, "/two": 0.5}
-        store._disk_space.check()
+        store.disk_space.check()
         assert store.flags.refusal is None
 
     run(check())

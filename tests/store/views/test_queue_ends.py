@@ -53,8 +53,8 @@ def test_a_queue_whose_messages_have_expired_goes_on_where_it_ended(count: int) 
         for _ in range(60):
             store.append(a_draft(b"x" * 100))
         await store.sync()
-        store._disk_space.rules = store._disk_space.rules._replace(files_max=10, bytes_max=1)
-        await store._disk_space.remove_old()
+        store.disk_space.rules = store.disk_space.rules._replace(files_max=10, bytes_max=1)
+        await store.disk_space.remove_old()
         await store.close()
         remove_queue(disk, 1)
         for _ in range(2):

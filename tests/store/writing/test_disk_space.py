@@ -188,7 +188,7 @@ def test_others_have_their_turn_while_thousands_of_queues_follow() -> None:
                 turns += 1
 
         counting = asyncio.create_task(count())
-        assert await store._disk_space.remove_old() >= 1
+        assert await store.disk_space.remove_old() >= 1
         counting.cancel()
         assert turns > 20
         assert store.min_offset("orders", 0) == 1
@@ -228,7 +228,7 @@ def test_only_what_need_not_be_replayed_goes() -> None:
         disk.usage_ratio = 0.89
         disk.fail("sync")
         with pytest.raises(OSError, match="error"):
-            await store._disk_space.remove_old()
+            await store.disk_space.remove_old()
         assert store.log_start == 0
 
     simulate(check)

@@ -80,7 +80,10 @@ class Registration:
         self._address = address
         self._ha_address = ha_address
         self._on_master = on_master
-        self._links = [_NameServerState() for _ in settings.config.nameservers]
+        container = settings.config.container
+        #: Whom it registers at: the container that started it, too, makes new topics elsewhere.
+        self._servers = (*settings.config.nameservers, *((container,) if container else ()))
+        self._links = [_NameServerState() for _ in self._servers]
         self._troubles = Troubles(lambda: asyncio.get_running_loop().time(), logger)
         self.changes = 0
 
@@ -142,18 +145,15 @@ class Registration:
         )
         deadline = Deadline.after(_LEAVE_SECONDS)
         outcomes = await asyncio.gather(
-            *(
-                self._pool.call(address, header, deadline=deadline)
-                for address in config.nameservers
-            ),
+            *(self._pool.call(address, header, deadline=deadline) for address in self._servers),
             return_exceptions=True,
         )
-        for address, outcome in zip(config.nameservers, outcomes, strict=True):
+        for address, outcome in zip(self._servers, outcomes, strict=True):
             if isinstance(outcome, BaseException):
                 logger.info("cannot unregister at name server %s: %s", address, outcome)
 
     def _pairs(self) -> Iterable[tuple[str, _NameServerState]]:
-        return zip(self._settings.config.nameservers, self._links, strict=True)
+        return zip(self._servers, self._links, strict=True)
 
     async def _keep(self, address: str, link: _NameServerState) -> None:
         while True:

@@ -61,9 +61,11 @@ class ElectionRequests:
         """The epochs of this broker's log, as `mqadmin getBrokerEpoch` shows them."""
         config, seat = self._settings.config, self._seat
         if seat is None:
-            raise SystemFailure("this request only for controllerMode ")
+            raise SystemFailure(
+                "this request only for controllerMode: without an elector a log has no epochs"
+            )
         end, entries = self._store.log_end, self._replication.epochs.entries
-        ends = [*(each.start for each in entries[1:]), LONG_MAX]
+        ends = [*(each.start for each in entries[1:]), LONG_MAX][: len(entries)]
         body = EpochEntriesBody(
             broker_id=seat.number if self._replication.is_slave else MASTER,
             broker_name=config.name,

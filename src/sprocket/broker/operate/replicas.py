@@ -5,6 +5,8 @@ Source: AdminBrokerProcessor.getBrokerHaStatus, DefaultHAService.getRuntimeInfo 
 
 from __future__ import annotations
 
+from sprocket.base.deadline import loop_ms
+from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.members.replication import Replication
 from sprocket.protocol.bodies import ReplicaStateBody, SlaveSideState, SlaveState
@@ -17,9 +19,10 @@ from sprocket.store.store import Store
 class ReplicaRequests:
     """Shows how far slaves are."""
 
-    def __init__(self, store: Store, replication: Replication) -> None:
+    def __init__(self, store: Store, replication: Replication, clock: Clock) -> None:
         self._store = store
         self._replication = replication
+        self._clock = clock
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
@@ -29,9 +32,11 @@ class ReplicaRequests:
         """What a master knows of its slaves, or a slave of its master."""
         end = self._store.log_end
         if self._replication.is_slave:
+            slave = self._replication.slave
             mine = SlaveSideState(
-                activated=self._replication.slave is not None
-                and self._replication.slave.is_connected,
+                activated=slave is not None and slave.is_connected,
+                last_read_timestamp=0 if slave is None else self._wall_ms(slave.heard_at),
+                last_write_timestamp=0 if slave is None else self._wall_ms(slave.reported_at),
                 master_addr=self._replication.master.replication or None,
                 max_offset=end,
             )
@@ -54,3 +59,7 @@ class ReplicaRequests:
             master_commit_log_max_offset=end,
         )
         return Reply(body=body.encode())
+
+    def _wall_ms(self, at: float | None) -> int:
+        """The wall time of a time of the loop; 0 for none."""
+        return 0 if at is None else self._clock.now_ms() - loop_ms() + int(at * 1000)

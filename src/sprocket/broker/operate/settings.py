@@ -17,12 +17,15 @@ from sprocket.delay.timers.shape import Shape
 from sprocket.protocol.bodies import DataVersion
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
-from sprocket.protocol.requests.admin import BrokerConfigReply
+from sprocket.protocol.requests.admin import BrokerConfigReply, SetReadAhead
 from sprocket.remoting.transport import Peer
 from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
 
 logger = logging.getLogger(__name__)
+
+#: The modes of reading ahead, which are Linux's `MADV_NORMAL` and `MADV_RANDOM`.
+_AHEAD, _AS_ASKED = 0, 1
 
 
 class SettingRequests:
@@ -54,7 +57,8 @@ class SettingRequests:
             RequestCode.GET_BROKER_CONFIG: self.show,
             RequestCode.UPDATE_BROKER_CONFIG: self.change,
             RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.nothing_to_do,
-            RequestCode.DELETE_EXPIRED_COMMITLOG: self.nothing_to_do,
+            RequestCode.DELETE_EXPIRED_COMMITLOG: self.delete_expired,
+            RequestCode.SET_COMMITLOG_READ_MODE: self.read_ahead,
         }
 
     def show(self, command: Command, peer: Peer) -> Reply:
@@ -77,6 +81,22 @@ class SettingRequests:
             text = bytes(command.body).decode()
         except UnicodeDecodeError as error:
             raise RemoteProtocolError(f"settings are UTF-8 text: {error}") from None
+        self._change(text, peer)
+        return Reply()
+
+    def read_ahead(self, command: Command, peer: Peer) -> Reply:
+        """Sets whether the system reads the log's files ahead.
+
+        Raises:
+            InvalidParameter: the mode is none of RocketMQ's.
+        """
+        mode = command.read(SetReadAhead).read_ahead_mode
+        if mode not in (_AHEAD, _AS_ASKED):
+            raise InvalidParameter("set commitlog readahead mode param value error")
+        self._change(f"store.read_ahead={str(mode == _AHEAD).lower()}", peer)
+        return Reply(remark=f"set commitlog readahead mode success, mode: {mode}")
+
+    def _change(self, text: str, peer: Peer) -> None:
         before = self._settings.config, self._settings.store
         config, store = self._settings.changed(text)
         self._check_timers(store)
@@ -89,7 +109,6 @@ class SettingRequests:
             self._on_permission()
         if (config, store) != before:
             logger.warning("%s changes settings: %s", peer.address, shown_lines(text))
-        return Reply()
 
     def _check_timers(self, store: StoreConfig) -> None:
         """Checks that no waiting message would leave the log before it is stored anew.
@@ -105,6 +124,11 @@ class SettingRequests:
                 "that wait for their time would be deleted with the files that hold them"
             )
 
+    def delete_expired(self, command: Command, peer: Peer) -> Reply:
+        """Has expired files of the log deleted now, whatever hours are set for that."""
+        self._store.disk_space.remove_expired()
+        return Reply()
+
     def nothing_to_do(self, command: Command, peer: Peer) -> Reply:
-        """Success without an action: the store cleans by itself."""
+        """Success without an action: the store drops entries of queues with the log's files."""
         return Reply()

@@ -62,6 +62,16 @@ class Acknowledgement:
         self._region, self._trace = settings.config.region, trace_text(settings.config)
         self._form = SentForm(store_host=store_host, region=self._region, trace_on=self._trace)
 
+    @property
+    def is_at_once(self) -> bool:
+        """Whether no reply waits for the disk or for slaves."""
+        return not self._is_settling
+
+    @property
+    def reply_pieces(self) -> Sequence[bytes]:
+        """See `SentForm.pieces`."""
+        return self._form.pieces
+
     def refusals(self) -> dict[int, Header]:
         """The headers of error replies, by request code."""
         marks = Marks(msg_region=self._region, trace_on=self._trace)

@@ -26,6 +26,7 @@ from sprocket.broker.sending.destination import (
     draft_in_batch,
 )
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.measures import BrokerMeasures
 from sprocket.broker.tables.topics import Topics
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.delay.timers.timers import Timers
@@ -36,7 +37,7 @@ from sprocket.message.topic import is_dead_letter_topic
 from sprocket.protocol.codes import ResponseCode
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.store import Store
-from sprocket.store.writing.appender import Appended
+from sprocket.store.writing.appender import Appended, Kernel, Stored
 from sprocket.transaction.half import Half
 from sprocket.transaction.ledger import Ledger
 
@@ -69,6 +70,7 @@ class Ingress:
         check_role: raises an error if this broker may accept no message now: too few copies of the
             log are in sync for a message whose sender waits for them, or another broker may lead
             by now. It is told whether senders wait for copies. None if there is nothing to check.
+        measures: the histograms that are kept; None for none.
 
     Attributes:
         count: messages accepted since the start.
@@ -86,6 +88,7 @@ class Ingress:
         ledger: Ledger,
         timers: Timers | None,
         check_role: Callable[[bool], None] | None,
+        measures: BrokerMeasures | None = None,
     ) -> None:
         self._store = store
         self._rules = rules
@@ -96,6 +99,7 @@ class Ingress:
         self._ledger = ledger
         self._timers = timers
         self._check_role = check_role
+        self._measures = measures
         self.count = 0
 
     def accept(self, intake: Intake) -> Receipt:
@@ -192,7 +196,23 @@ class Ingress:
                 for each, decided in zip(appended, destinations, strict=False)
                 if (wait := decided.wait) is not None
             )  # fmt: skip
+            if self._measures is not None:
+                for decided in destinations[: len(appended)]:
+                    if decided.wait is not None:
+                        for_ms = decided.wait.due_ms - decided.draft.born_ms
+                        self._measures.delayed(decided.topic, for_ms)
         return appended
+
+    def store_run(self, kernel: Kernel) -> Stored | None:
+        """Has a kernel store messages that are stored unchanged; None if it stores none."""
+        if self._check_role is not None:
+            return None
+        stored = self._store.append_run(kernel)
+        if stored is not None:
+            self.count += stored.messages
+            for topic, count, size in stored.topics:
+                self._volumes.put(topic, size, count=count, calls=count)
+        return stored
 
     def _accept_batch(self, intake: Intake) -> Receipt:
         envelope = intake.draft

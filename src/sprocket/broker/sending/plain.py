@@ -27,7 +27,7 @@ from sprocket.message.properties import (
 )
 
 #: Properties that are not stored unchanged, or that choose the queue, or a further one.
-_CHANGED = SPECIAL | REWRITTEN | {PRIORITY, LITE_TOPIC}
+CHANGED = SPECIAL | REWRITTEN | {PRIORITY, LITE_TOPIC}
 _MARK = UNIQUE_KEY + NAME_END
 #: Texts in the cache, and characters of each, at most.
 _TEXTS_MAX = 1024
@@ -50,7 +50,7 @@ class Plain(NamedTuple):
 
 _UNKNOWN = Plain({}, 0, "", is_awaited=True)
 #: Part of the names of all properties that ask for a delivery time.
-_TIME = "TIMER_DEL"
+TIME = "TIMER_DEL"
 
 
 class PlainTexts:
@@ -80,12 +80,12 @@ class PlainTexts:
         return None if plain is None else (unique_key, plain)
 
     def _learn(self, text: str, around: tuple[str, str]) -> Plain | None:
-        if _TIME in text:  # times are rarely the same twice either
+        if TIME in text:  # times are rarely the same twice either
             return None
         properties = decode(text)
         is_plain = (
             around[0][-1:] in ("", PAIR_END)
-            and _CHANGED.isdisjoint(properties)
+            and CHANGED.isdisjoint(properties)
             and is_text_of(text, properties)
         )
         properties.pop(UNIQUE_KEY, None)

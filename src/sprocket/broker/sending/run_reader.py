@@ -35,7 +35,7 @@ _TIME_MARK = TIMER_DELIVER_MS + NAME_END
 #: Digits of a time in ms from 2001 to 2286.
 _TIME_DIGITS = 13
 #: A text of so many characters and the broker's marks fit, whatever characters they are.
-_SURELY_SHORT = SENT_PROPERTIES_BYTES_MAX // 8
+SURELY_SHORT = SENT_PROPERTIES_BYTES_MAX // 8
 
 
 class RunReader:
@@ -79,7 +79,7 @@ class RunReader:
                 text, number = header.properties or "", header.queue_id
                 if text and text[-1] != PAIR_END:  # as clients of RocketMQ 4 send it
                     text += PAIR_END
-                if len(text) > _SURELY_SHORT or header.batch or not command.body:
+                if len(text) > SURELY_SHORT or header.batch or not command.body:
                     break
                 plain = read(text) if wait is None else None
                 if plain is None:

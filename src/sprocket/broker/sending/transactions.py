@@ -30,6 +30,7 @@ from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.clients import ClientInfo, ClientTable
+from sprocket.broker.tables.measures import BrokerMeasures
 from sprocket.broker.tables.rights import Rights
 from sprocket.broker.tables.topics import Topics
 from sprocket.message import properties as names
@@ -178,7 +179,9 @@ class TransactionRequests:
         *,
         settlement: Settlement,
         rights: Rights,
+        measures: BrokerMeasures | None = None,
     ) -> None:
+        self._measures = measures
         self._store = store
         self._rights = rights
         self._acknowledgement = acknowledgement
@@ -230,6 +233,9 @@ class TransactionRequests:
                 raise StoreError("the record of the rollback cannot be stored yet")
             return self._acknowledgement.up_to(self._store.log_end)
         appended = self._settlement.commit(found, is_answer=header.from_transaction_check)
+        if self._measures is not None and appended is not None:
+            after_ms = appended.stored_ms - found.record.born_ms
+            self._measures.committed(appended.topic, after_ms)
         if is_oneway:
             return Reply()
         if appended is None:

@@ -19,6 +19,7 @@ from sprocket.broker.tables.code_filters import CodeFilters
 from sprocket.broker.tables.escaped import EscapedTable
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.locks import LockTable
+from sprocket.broker.tables.measures import BrokerMeasures, MeasuredVolumes
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.pop_orders import OrderTable
 from sprocket.broker.tables.queue_locks import QueueLocks
@@ -46,6 +47,7 @@ class Tables:
         on_mapping: called with the name of a static topic whose mapping has changed.
         on_account: called with the name of a user that has changed.
         journal: records the changes of offsets and of pops in order; the others call back.
+        measures: the histograms that are kept; None for none.
 
     Attributes:
         locks: the leases on queues; `lock_table` is their form in the file.
@@ -69,6 +71,7 @@ class Tables:
         on_mapping: Callable[[str], None],
         on_account: Callable[[str], None],
         journal: ChangeJournal,
+        measures: BrokerMeasures | None = None,
     ) -> None:
         config = settings.config
         own = own_topics(config, delay_levels=levels.highest)
@@ -80,7 +83,9 @@ class Tables:
         self.clients = ClientTable(members_max=config.members_max)
         self.locks = QueueLocks(config.lock_lease_ms, partial(journal.record, LEASES))
         self.lock_table = LockTable(self.locks)
-        self.volumes = Volumes(loop_ms())
+        self.volumes = (
+            Volumes(loop_ms()) if measures is None else MeasuredVolumes(loop_ms(), measures)
+        )
         self.progress = ScheduleProgress()
         self.escaped = EscapedTable()
         self.timer_counts = Counts()

@@ -119,12 +119,12 @@ class Volumes:
         self._gets: dict[tuple[str, str], Flow] = {}
         self._returns: dict[tuple[str, str], Flow] = {}
 
-    def put(self, topic: str, size: int, count: int = 1) -> None:
-        """Counts messages stored in a topic; `size` is the bytes of all of them."""
+    def put(self, topic: str, size: int, count: int = 1, calls: int = 1) -> None:
+        """Counts messages stored in a topic by some calls; `size` is the bytes of all of them."""
         flow = self._puts.get(topic) or self._new(self._puts, topic)
         flow.messages += count
         flow.bytes += size
-        flow.calls += 1
+        flow.calls += calls
 
     def got(self, group: str, topic: str, *, count: int, size: int) -> None:
         """Counts messages of a topic that a group pulled; `size` is the bytes of all of them."""

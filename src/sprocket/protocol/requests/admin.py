@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sprocket.protocol.command import Header
+import msgspec
+
+from sprocket.protocol.command import Header, Int, Long
 
 
 class UpdateBrokerConfig(Header, kw_only=True):
@@ -55,3 +57,32 @@ class DeleteExpiredLog(Header, kw_only=True):
     """Deletes expired log files now."""
 
     code: ClassVar[int] = 329
+
+
+class AddBroker(Header, kw_only=True):
+    """Has a container of brokers start one more, by a `broker.conf` on its own machine."""
+
+    code: ClassVar[int] = 902
+
+    config_path: str | None = None
+
+
+class RemoveBroker(Header, kw_only=True):
+    """Has a container stop a broker; the reply is code 211 if it has none of this name."""
+
+    code: ClassVar[int] = 903
+
+    broker_name: str
+    broker_cluster_name: str
+    broker_id: Long
+
+
+class SetReadAhead(Header, kw_only=True):
+    """Whether a broker's system reads the log's files ahead: 0, it does; 1, it does not.
+
+    Source: AdminBrokerProcessor.setCommitLogReadaheadMode of RocketMQ 5.3.3.
+    """
+
+    code: ClassVar[int] = 2004
+
+    read_ahead_mode: Int = msgspec.field(name="READ_AHEAD_MODE")

@@ -16,6 +16,7 @@ import errno
 import mmap
 import os
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,7 +151,7 @@ def first_stored_ms(file: LogFile) -> int | None:
 
 def _written_to(descriptor: int, size: int) -> int:
     """The place in a file behind which there is only a hole; its size if that is unknown."""
-    if not hasattr(os, "SEEK_DATA"):
+    if sys.platform == "win32" or not hasattr(os, "SEEK_DATA"):
         return size
     at = 0
     try:

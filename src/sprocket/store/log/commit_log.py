@@ -32,6 +32,7 @@ from sprocket.message.record import (
     Buffer,
     parse,
 )
+from sprocket.store.config import StoreConfig
 from sprocket.store.log.paths import LogPaths
 from sprocket.store.log.segments import Segment, Segments
 from sprocket.store.log.short_files import mend_short_files
@@ -65,8 +66,8 @@ class CommitLog:
     """
 
     __slots__ = (
-        "_ahead_bytes", "_segment", "base", "buffer", "end", "folders", "is_low", "newest_ms",
-        "room_end", "segments",
+        "_ahead_bytes", "_full_percent", "_segment", "base", "buffer", "end", "folders", "is_low",
+        "newest_ms", "room_end", "segments",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +78,7 @@ class CommitLog:
             full_percent: with several folders, a disk fuller than this gets no new file.
         """
         several = len(paths.every) > 1
+        self._full_percent = full_percent
         self.folders = paths.every
         self.segments = Segments(
             disk,
@@ -84,7 +86,7 @@ class CommitLog:
             file_bytes,
             setting="mappedFileSizeCommitLog",
             others=paths.every[1:],
-            home=partial(paths.home, disk, full_percent=full_percent) if several else None,
+            home=partial(self._home, paths, disk) if several else None,
         )
         self.end = 0
         self.base = 0
@@ -94,6 +96,14 @@ class CommitLog:
         self.is_low = asyncio.Event()
         self._segment: Segment | None = None
         self._ahead_bytes = _PREPARED_BYTES_MIN
+
+    def _home(self, paths: LogPaths, disk: Disk, number: int) -> str:
+        return paths.home(disk, number, full_percent=self._full_percent)
+
+    def change(self, config: StoreConfig) -> None:
+        """Applies settings that may change while it is open."""
+        self._full_percent = config.disk_forced_percent
+        self.segments.read_ahead(config.read_ahead)
 
     def load(self) -> None:
         """Finds the files that are there; makes a next one good that is too short.

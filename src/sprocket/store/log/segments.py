@@ -118,8 +118,8 @@ class Segments:
     """
 
     __slots__ = (
-        "_disk", "_folders", "_home", "_mapped", "_on_map", "_others", "_setting", "directory",
-        "file_bytes", "odd", "starts",
+        "_disk", "_folders", "_home", "_is_read_ahead", "_mapped", "_on_map", "_others", "_setting",
+        "directory", "file_bytes", "odd", "starts",
     )  # fmt: skip
 
     def __init__(
@@ -154,6 +154,14 @@ class Segments:
         #: Files of another size, in the same order; they are not part of the run.
         self.odd: list[OddFile] = []
         self._mapped: dict[int, Segment] = {}
+        self._is_read_ahead = True
+
+    def read_ahead(self, is_on: bool) -> None:
+        """Whether the system reads more of the files than is asked for."""
+        if is_on != self._is_read_ahead:
+            self._is_read_ahead = is_on
+            for segment in self._mapped.values():
+                segment.file.read_ahead(is_on)
 
     def load(self) -> None:
         """Finds the files that exist. An empty one, left by a crash, is removed.
@@ -288,6 +296,8 @@ class Segments:
             file = self._disk.map(path, self.file_bytes)
         except OSError as error:
             raise refused(f"cannot map {path}", error) from error
+        if not self._is_read_ahead:
+            file.read_ahead(False)
         segment = self._mapped[start] = Segment(start, file)
         return segment
 

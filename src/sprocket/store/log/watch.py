@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from sprocket.base.errors import StoreError
 from sprocket.base.ports import DirectoryLock
@@ -18,14 +19,14 @@ from sprocket.store.log.commit_log import CommitLog
 logger = logging.getLogger(__name__)
 
 
-async def watch(commit_log: CommitLog, lock: DirectoryLock, *, pause_seconds: float) -> None:
-    """Checks the lock and the log's files after each pause, until cancelled.
+async def watch(commit_log: CommitLog, lock: DirectoryLock, pause: Callable[[], float]) -> None:
+    """Checks the lock and the log's files after each pause, in s, until cancelled.
 
     Raises:
         StoreError: one of them was removed or changed.
     """
     while True:
-        await asyncio.sleep(pause_seconds)
+        await asyncio.sleep(pause())
         for file, fault in commit_log.segments.faults():
             raise StoreError(f"{file.path} {fault} while it was in use")
         if not lock.is_held:

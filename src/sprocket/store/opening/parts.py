@@ -30,7 +30,6 @@ from sprocket.store.writing.disk_space import DiskSpace, StorePaths
 from sprocket.store.writing.flush import Flush
 from sprocket.store.writing.lite_topics import LiteTopics
 from sprocket.store.writing.replica_log import ReplicaLog
-from sprocket.store.writing.retention import RetentionRules
 from sprocket.store.writing.running_flags import RunningFlags
 
 
@@ -78,6 +77,7 @@ class StoreParts:
         paths = LogPaths.of(root, config.log_paths, config.log_read_only_paths)
         full = config.disk_forced_percent
         self.log = CommitLog(disk, paths, config.log_file_bytes, full_percent=full)
+        self.log.change(config)
         self.abort = AbortFile(disk, root)
         self.checkpoint = Checkpoint(disk, f"{root}/checkpoint")
         self.deleted = DeletedTopics(disk, root)
@@ -113,7 +113,7 @@ class StoreParts:
             disk,
             clock,
             paths=StorePaths(root, paths),
-            rules=RetentionRules.of(config),
+            config=config,
             log=self.log,
             views=self.views,
             flush=self.flush,
@@ -160,7 +160,7 @@ class StoreParts:
             flush=self.flush,
             flags=self.flags,
             scanner=RecordScanner(tag_codes, checks_bodies=config.check_bodies),
-            body_max=config.message_bytes_max,
+            body_max=self.appender.body_max,
             appended=appended,
             deleted=self.deleted,
             on_append=on_append,
@@ -170,6 +170,13 @@ class StoreParts:
         """Writes the files that must be on the disk before the first message is appended."""
         self.abort.create()
         self.deleted.lower(self.log.end)
+
+    def change(self, config: StoreConfig) -> None:
+        """Applies checked settings of which those differ that may change while it is open."""
+        self.disk_space.change(config)
+        self.flush.change(config)
+        self.appender.change(config.message_bytes_max)
+        self.log.change(config)
 
     def load(self) -> None:
         """Opens and reads the files of all parts.

@@ -60,6 +60,11 @@ def marks_in(raw: bytes | memoryview) -> CheckpointFields | None:
     return CheckpointFields(replay_from, flushed)
 
 
+def confirmed_in(raw: bytes | memoryview) -> int:
+    """The confirmed offset in the file; 0 if it is not there."""
+    return int(_JAVA.unpack_from(raw)[4]) if len(raw) >= _JAVA.size else 0
+
+
 def _crc(raw: bytes | memoryview) -> int:
     return crc32(raw[_OURS_AT : _OURS_AT + _OURS.size], crc32(raw[: _JAVA.size]))
 

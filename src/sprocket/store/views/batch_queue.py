@@ -140,13 +140,13 @@ class BatchQueue(ConsumeQueue):
     def _put(self, record: tuple[int, int, int, int], offset: int, count: int) -> None:
         """Writes a unit: log offset, bytes, tag code and time of its record; its messages."""
         number = self._units
-        if not self._base <= number < self._room_end:
+        if not self.base <= number < self.room_end:
             self._enter(self._segments.make(number * UNIT_BYTES))
             self._reserve(number, 1)
         if not self.has_entries:
             self.min_offset = max(self.min_offset, offset)
-        at = (number - self._base) * UNIT_BYTES
-        UNIT.pack_into(self._buffer, at, *record, offset, count, NOT_COMPACTED, 0)
+        at = (number - self.base) * UNIT_BYTES
+        UNIT.pack_into(self.buffer, at, *record, offset, count, NOT_COMPACTED, 0)
         self._units = number + 1
         self.max_offset = offset + count
         if self.unsynced_log_offset < 0:
@@ -157,7 +157,7 @@ class BatchQueue(ConsumeQueue):
 
     def has_room(self) -> bool:
         """Whether the next unit fits into a file that exists."""
-        return self._base <= self._units < self._room_end
+        return self.base <= self._units < self.room_end
 
     def make_room(self, count: int = 1) -> None:
         """Makes the files for the next units, so that `add` cannot fail.
@@ -165,7 +165,7 @@ class BatchQueue(ConsumeQueue):
         Raises:
             DiskFull: there is no room for them.
         """
-        if self._base <= self._units and self._units + count <= self._room_end:
+        if self.base <= self._units and self._units + count <= self.room_end:
             return
         per_file = self._segments.file_bytes // UNIT_BYTES
         first = self._units - self._units % per_file
@@ -176,7 +176,7 @@ class BatchQueue(ConsumeQueue):
     def begin_at(self, offset: int) -> None:
         """Has a queue without units begin at this offset: the messages before it are gone."""
         self._segments.remove_from(0)
-        self._buffer, self._base, self._end, self._room_end = _EMPTY, 0, 0, 0
+        self.buffer, self.base, self._end, self.room_end = _EMPTY, 0, 0, 0
         self._units = self._synced_units = 0
         if offset > 0:
             self._put((0, BLANK_SIZE, 0, 0), offset - 1, 1)
@@ -329,7 +329,7 @@ class BatchQueue(ConsumeQueue):
         self._units = number
         self._synced_units = min(self._synced_units, number)
         self.max_offset = self._unit(number - 1).end if number else 0
-        self._buffer, self._base, self._end, self._room_end = _EMPTY, 0, 0, 0
+        self.buffer, self.base, self._end, self.room_end = _EMPTY, 0, 0, 0
         if not self._segments.has(number * UNIT_BYTES):
             return
         segment = self._segments.at(number * UNIT_BYTES)

@@ -42,11 +42,14 @@ class ConsumeQueue:
         arrival: the watermark at `max_offset`; None until somebody asks for it.
         unsynced_log_offset: log offset of the first record whose entry is not known to be on the
             disk; -1 if all are.
+        buffer, base: the current file, and the queue offset of its first entry.
+        room_end: entries before this offset have room on the disk.
+        is_used: whether it was written or read since the last check for idle queues.
     """
 
     __slots__ = (
-        "_base", "_buffer", "_end", "_is_uncleared", "_room_end", "_segments", "_synced_offset",
-        "arrival", "is_used", "max_offset", "min_offset", "number", "topic", "topic_part",
+        "_end", "_is_uncleared", "_segments", "_synced_offset", "arrival", "base", "buffer",
+        "is_used", "max_offset", "min_offset", "number", "room_end", "topic", "topic_part",
         "unsynced_log_offset",
     )  # fmt: skip
 
@@ -63,18 +66,15 @@ class ConsumeQueue:
         self.max_offset = 0
         self.arrival: Watermark | None = None
         self.unsynced_log_offset = -1
-        #: Whether it was written or read since the last check for idle queues.
         self.is_used = False
         self._synced_offset = 0
         #: Whether there may be old bytes behind the last entry, after a crash.
         self._is_uncleared = False
         self._segments = segments
-        #: The current file and the queue offsets [_base, _end) that it holds.
-        self._buffer = _EMPTY
-        self._base = 0
-        self._end = 0
-        #: Entries before this offset have room on the disk.
-        self._room_end = 0
+        self.buffer = _EMPTY
+        self.base = 0
+        self._end = 0  # behind the last entry that it can hold
+        self.room_end = 0
 
     @property
     def has_files(self) -> bool:
@@ -130,15 +130,15 @@ class ConsumeQueue:
             at = done * ENTRY_BYTES
             self.add(packed[at : at + ENTRY_BYTES], columns.log_offsets[done])
             done += 1
-            if count - done > self._room_end - self.max_offset:
+            if count - done > self.room_end - self.max_offset:
                 self._reserve(self.max_offset, count - done)
             done += self._fill(memoryview(packed)[done * ENTRY_BYTES :])
 
     def _fill(self, packed: memoryview) -> int:
         """Writes entries as far as there is room. Returns how many were written."""
-        count = min(self._room_end - self.max_offset, len(packed) // ENTRY_BYTES)
-        at = (self.max_offset - self._base) * ENTRY_BYTES
-        self._buffer[at : at + count * ENTRY_BYTES] = packed[: count * ENTRY_BYTES]
+        count = min(self.room_end - self.max_offset, len(packed) // ENTRY_BYTES)
+        at = (self.max_offset - self.base) * ENTRY_BYTES
+        self.buffer[at : at + count * ENTRY_BYTES] = packed[: count * ENTRY_BYTES]
         self.max_offset += count
         if self.arrival is not None:
             self.arrival.rise(self.max_offset)
@@ -151,11 +151,11 @@ class ConsumeQueue:
             DiskFull: there is no room for the next file, unless `make_room` was called.
         """
         offset = self.max_offset
-        if not self._base <= offset < self._room_end:
+        if not self.base <= offset < self.room_end:
             self._enter(self._segments.make(offset * ENTRY_BYTES))
             self._reserve(offset, 1)
-        at = (offset - self._base) * ENTRY_BYTES
-        self._buffer[at : at + ENTRY_BYTES] = entry
+        at = (offset - self.base) * ENTRY_BYTES
+        self.buffer[at : at + ENTRY_BYTES] = entry
         self.max_offset = offset + 1
         if self.unsynced_log_offset < 0:
             self.unsynced_log_offset = log_offset
@@ -165,7 +165,7 @@ class ConsumeQueue:
 
     def has_room(self) -> bool:
         """Whether the next entry fits into a file that exists."""
-        return self._base <= self.max_offset < self._room_end
+        return self.base <= self.max_offset < self.room_end
 
     def make_room(self, count: int = 1) -> None:
         """Makes the files for the next entries, so that `add` cannot fail.
@@ -173,7 +173,7 @@ class ConsumeQueue:
         Raises:
             DiskFull: there is no room for them.
         """
-        if self._base <= self.max_offset and self.max_offset + count <= self._room_end:
+        if self.base <= self.max_offset and self.max_offset + count <= self.room_end:
             return
         per_file = self._segments.file_bytes // ENTRY_BYTES
         first = self.max_offset - self.max_offset % per_file
@@ -193,14 +193,14 @@ class ConsumeQueue:
                 end = offset + count
                 last = min(end, segment.end // entry_bytes)
                 segment.reserve(offset * entry_bytes, last * entry_bytes)
-            if segment.buffer is self._buffer:
-                self._room_end = last
+            if segment.buffer is self.buffer:
+                self.room_end = last
             offset = last
 
     def _enter(self, segment: Segment) -> None:
-        self._room_end = 0
-        self._buffer = segment.buffer
-        self._base = segment.start // self._entry_bytes
+        self.room_end = 0
+        self.buffer = segment.buffer
+        self.base = segment.start // self._entry_bytes
         self._end = segment.end // self._entry_bytes
 
     def _jump_to(self, offset: int, log_offset: int) -> None:
@@ -254,8 +254,8 @@ class ConsumeQueue:
             OffsetOutOfRange: no file holds the first.
         """
         self.is_used = True
-        if self._base <= offset < self._end:
-            buffer, base, end = self._buffer, self._base, self._end
+        if self.base <= offset < self._end:
+            buffer, base, end = self.buffer, self.base, self._end
         else:
             segment = self._segments.at(offset * ENTRY_BYTES)
             buffer = segment.buffer
@@ -340,7 +340,7 @@ class ConsumeQueue:
         position = offset * ENTRY_BYTES
         keeps_first = position >= self._segments.start
         self._segments.remove_from(max(position, self._segments.start + 1) if keeps_first else 0)
-        self._buffer, self._base, self._end, self._room_end = _EMPTY, 0, 0, 0
+        self.buffer, self.base, self._end, self.room_end = _EMPTY, 0, 0, 0
         if not self._segments.has(offset * ENTRY_BYTES):
             return
         segment = self._segments.at(offset * ENTRY_BYTES)
@@ -389,12 +389,12 @@ class ConsumeQueue:
 
     def unmap_idle(self) -> None:
         """Unmaps its files until it is used again."""
-        self._buffer, self._base, self._end, self._room_end = _EMPTY, 0, 0, 0
+        self.buffer, self.base, self._end, self.room_end = _EMPTY, 0, 0, 0
         self._segments.unmap_all()
 
     def remove(self) -> None:
         """Removes its files; it begins at offset 0 again."""
-        self._buffer, self._base, self._end, self._room_end = _EMPTY, 0, 0, 0
+        self.buffer, self.base, self._end, self.room_end = _EMPTY, 0, 0, 0
         self._segments.remove_from(0)
         self.min_offset = self.max_offset = self._synced_offset = 0
         self.unsynced_log_offset = -1

@@ -15,6 +15,7 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from operator import lt
 
 from sprocket.base.errors import StoreError
@@ -36,6 +37,12 @@ _RESERVED_ENTRIES = 8192
 def file_bytes(slots: int, entries: int) -> int:
     """Size of a file with this number of slots and entries."""
     return _SLOTS_AT + slots * SLOT.size + entries * ENTRY.size
+
+
+def name_of(made_ms: int) -> str:
+    """The name of a file made then: `yyyyMMddHHmmssSSS`, in UTC."""
+    made = datetime.fromtimestamp(made_ms // 1000, UTC)
+    return f"{made:%Y%m%d%H%M%S}{made_ms % 1000:03d}"
 
 
 def is_cut(file: FileBytes, slots: int) -> bool:

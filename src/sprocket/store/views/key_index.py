@@ -15,16 +15,16 @@ import asyncio
 import logging
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import islice
 
 from sprocket.base.errors import DiskFull, StoreError
 from sprocket.base.ports import Clock, Disk, MappedFile
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.views.entry import Entry
-from sprocket.store.views.index_file import HEADER, IndexFile, file_bytes, is_cut
+from sprocket.store.views.index_file import HEADER, IndexFile, file_bytes, is_cut, name_of
 from sprocket.store.views.key_hashes import KeyHashes
-from sprocket.store.views.record_batch import KeyColumns, RecordBatch, keys_of
+from sprocket.store.views.pending_keys import HashedKeys, PendingKeys, Places
+from sprocket.store.views.record_batch import RecordBatch, keys_of
 from sprocket.store.views.replay import entry_of, whole_record
 from sprocket.store.views.tag_codes import TAGS_ONLY
 
@@ -40,9 +40,6 @@ _LEFT_MAX = 1 << 18
 _WALKED_MAX = 65_536
 #: So many of the newest files are checked at a start.
 _CHECKED_FILES = 4
-
-#: Hashes of keys, and where and when the record of each was stored.
-_Places = tuple[list[int], list[int], list[int]]
 
 
 class KeyIndex:
@@ -64,10 +61,10 @@ class KeyIndex:
         self._entries = entries
         self._hashes = KeyHashes()
         #: Records that are not in a file yet; `_arrived` is set when the first of them comes.
-        self._pending: list[Entry] = []
+        self._pending = PendingKeys(self._hashes)
         self._arrived = asyncio.Event()
         #: Entries for which there was no room, oldest first.
-        self._left: list[_Places] = []
+        self._left: list[Places] = []
         self._unsynced_from = -1
         self._unsynced_files: list[IndexFile] = []
         self._is_failing = False
@@ -159,41 +156,50 @@ class KeyIndex:
         """Log offset of the first record that may not be in a file on the disk; -1 if all are."""
         if self._left:
             return self._left[0][1][0]
-        if self._unsynced_from < 0 and self._pending:
-            return self._pending[0].log_offset
+        if self._unsynced_from < 0:
+            return self._pending.first_log_offset
         return self._unsynced_from
 
     def apply_all(self, entries: Sequence[Entry]) -> None:
         """Keeps records, which are added to the index later."""
-        if not self._pending:
+        if entries:
+            self._pending.add(entries)
+            self._has_more(len(entries))
+
+    def apply_hashed(self, keys: HashedKeys) -> None:
+        """The same for records whose keys are hashed already."""
+        before = self._pending.count
+        self._pending.add_hashed(keys)
+        self._has_more(self._pending.count - before)
+
+    def _has_more(self, count: int) -> None:
+        if self._pending.count == count:
             self._arrived.set()
-        self._pending += entries
-        if len(self._pending) >= _PENDING_MAX:
-            self.catch_up(len(self._pending))
+        if self._pending.count >= _PENDING_MAX:
+            self.catch_up()
 
     def apply_batch(self, batch: RecordBatch) -> None:
         """Adds the keys of records now."""
-        self.catch_up(len(self._pending))
-        self._take_in(batch.key_columns())
+        self.catch_up()
+        self._put(self._pending.places(batch.key_columns()))
 
-    def catch_up(self, count_max: int = _PENDING_MAX) -> int:
-        """Adds records that wait, oldest first. Returns how many still wait."""
-        taken = self._pending[:count_max]
-        if taken:
-            del self._pending[:count_max]
-            self._take_in(keys_of(taken))
-        elif self._left:
+    def catch_up(self, count_max: int | None = None) -> int:
+        """Adds records that wait, the oldest first. Returns how many still wait."""
+        pending = self._pending
+        if not pending.count and self._left:
             self._put_left()
-        return len(self._pending)
+        least = 0 if count_max is None else max(pending.count - count_max, 0)
+        while pending.count > least:
+            self._put(pending.take(pending.count - least))
+        return pending.count
 
-    def _take_in(self, keys: KeyColumns) -> None:
-        """Makes the entries of keys; while there is no room for them, they wait."""
-        topics, words, log_offsets, times_ms = keys
+    def _put(self, places: Places) -> None:
+        """Makes entries; while there is no room for them, they wait."""
+        log_offsets = places[1]
         if not log_offsets:
             return
         if self._unsynced_from < 0:
             self._unsynced_from = log_offsets[0]
-        places = (self._hashes.of_all(topics, words), log_offsets, times_ms)
         if log_offsets[0] <= self._known_to:
             places = self._unknown(*places)
         if places[0]:
@@ -256,7 +262,7 @@ class KeyIndex:
 
     def _make_file(self) -> IndexFile:
         made_ms = self._clock.now_ms()
-        while self._disk.size(path := f"{self._directory}/{_name(made_ms)}") is not None:
+        while self._disk.size(path := f"{self._directory}/{name_of(made_ms)}") is not None:
             made_ms += 1
         try:
             self._disk.make_directory(self._directory)
@@ -289,7 +295,7 @@ class KeyIndex:
 
         The index keeps times in seconds, so it includes records of one more second at both ends.
         """
-        self.catch_up(len(self._pending))
+        self.catch_up()
         hashed = self._hashes.of(topic, key)
         seen: set[int] = set()
         walked = 0
@@ -308,7 +314,7 @@ class KeyIndex:
         self, topic: str, key: str, *, begin_ms: int, end_ms: int
     ) -> Iterator[tuple[MappedFile, int, int]]:
         """The file, first byte and end of what `find` reads; load each before the next."""
-        self.catch_up(len(self._pending))
+        self.catch_up()
         hashed = self._hashes.of(topic, key)
         for file in reversed(self._files):
             if file.begin_ms <= end_ms and file.end_ms >= begin_ms:
@@ -371,7 +377,7 @@ class KeyIndex:
         """
         if not is_thorough:
             return
-        self.catch_up(len(self._pending))
+        self.catch_up()
         files, self._unsynced_files = self._unsynced_files, []
         unsynced, self._unsynced_from = self._unsynced_from, -1
         try:
@@ -391,9 +397,3 @@ class KeyIndex:
             file.close()
         self._files.clear()
         self._unsynced_files.clear()
-
-
-def _name(made_ms: int) -> str:
-    """`yyyyMMddHHmmssSSS`, in UTC."""
-    made = datetime.fromtimestamp(made_ms // 1000, UTC)
-    return f"{made:%Y%m%d%H%M%S}{made_ms % 1000:03d}"

@@ -7,7 +7,8 @@ mapped file, and is applied to the views. Nothing here waits.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import asdict, replace
 
@@ -31,7 +32,9 @@ from sprocket.store.views.batch_queue import BatchQueue
 from sprocket.store.views.batch_unit import MESSAGES_MAX
 from sprocket.store.views.consume_queue import ENTRY, ConsumeQueue
 from sprocket.store.views.entry import IN_NO_QUEUE, BatchEntry, Entry
+from sprocket.store.views.key_index import KeyIndex
 from sprocket.store.views.lite_queues import LiteQueues
+from sprocket.store.views.pending_keys import HashedKeys
 from sprocket.store.views.queues import ConsumeQueues
 from sprocket.store.views.view import Fold
 from sprocket.store.writing.running_flags import RunningFlags
@@ -42,12 +45,36 @@ _pack_entry = ENTRY.pack
 Appended = Entry
 
 
+class Stored(NamedTuple):
+    """What a kernel has written.
+
+    Attributes:
+        used: how many bytes of the requests.
+        replies: the frames that answer them.
+        messages: how many.
+        topics: name, messages, and bytes of records of each topic.
+        hashes, log_offsets: for the key index, see `HashedKeys`.
+    """
+
+    used: int
+    replies: bytes
+    messages: int
+    topics: Sequence[tuple[str, int, int]]
+    hashes: bytes
+    log_offsets: bytes
+
+
+#: Writes records behind a log's end and their entries into queues, given by topic and number. It is
+#: told the time, ms, and the size of the largest body; None if it has written nothing.
+Kernel = Callable[[CommitLog, Mapping[tuple[str, int], ConsumeQueue], int, int], Stored | None]
+
+
 class Appender:
     """Appends to one log."""
 
     __slots__ = (
-        "_appended", "_body_max", "_by_name", "_encode", "_flags", "_log", "_now_ms", "_on_append",
-        "_queues", "_store_host", "_views",
+        "_appended", "_body_max", "_by_name", "_encode", "_flags", "_index", "_log", "_now_ms",
+        "_on_append", "_queues", "_store_host", "_views",
     )  # fmt: skip
 
     def __init__(
@@ -81,11 +108,17 @@ class Appender:
         self._body_max = body_max
         self._appended = Watermark() if appended is None else appended
         self._views = tuple(views)
+        #: The index if it is the only view; then records may be written by a kernel.
+        self._index = views[0] if len(views) == 1 and isinstance(views[0], KeyIndex) else None
         self._on_append = on_append
 
     def change(self, body_max: int) -> None:
         """Accepts bodies up to another size, bytes."""
         self._body_max = body_max
+
+    def body_max(self) -> int:
+        """The largest body that is accepted, bytes."""
+        return self._body_max
 
     def append(self, draft: Draft) -> Appended:
         """See `Store.append`."""
@@ -110,6 +143,23 @@ class Appender:
         self._appended.rise(self._log.end)
         if self._on_append is not None:
             self._on_append()
+
+    def append_run(self, kernel: Kernel) -> Stored | None:
+        """See `Store.append_run`."""
+        if self._flags.refusal is not None or (self._views and self._index is None):
+            return None
+        log = self._log
+        now_ms = self._now_ms()
+        stored = kernel(log, self._by_name, now_ms, self._body_max)
+        if stored is None:
+            return None
+        log.newest_ms = now_ms
+        if self._index is not None:
+            self._index.apply_hashed(HashedKeys(stored.hashes, stored.log_offsets, now_ms))
+        self._appended.rise(log.end)
+        if self._on_append is not None:
+            self._on_append()
+        return stored
 
     def append_inner(self, draft: Draft, count: int) -> Appended:
         """See `BatchTopics.append`."""

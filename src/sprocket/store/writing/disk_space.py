@@ -8,6 +8,7 @@ that the queue begins later now, and slices that were given out stay valid.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -52,8 +53,8 @@ class DiskSpace:
     """
 
     __slots__ = (
-        "_before_accepting", "_believed", "_clock", "_disk", "_flags", "_flush", "_log",
-        "_paths", "_root", "_views", "rules",
+        "_asked", "_before_accepting", "_believed", "_clock", "_disk", "_flags", "_flush", "_log",
+        "_paths", "_pause_ms", "_root", "_views", "rules",
     )  # fmt: skip
 
     def __init__(
@@ -62,7 +63,7 @@ class DiskSpace:
         clock: Clock,
         *,
         paths: StorePaths,
-        rules: RetentionRules,
+        config: StoreConfig,
         log: CommitLog,
         views: Sequence[View],
         flush: Flush,
@@ -85,21 +86,36 @@ class DiskSpace:
         self._before_accepting = before_accepting
         #: The time by which files are old; in the first hour after a start none is.
         self._believed = BelievedTime(0, 0)
-        self.rules = rules
+        self._asked = asyncio.Event()
+        self.change(config)
 
     def change(self, config: StoreConfig) -> None:
         """Applies the rules of other settings from the next check on."""
         self.rules = RetentionRules.of(config)
+        self._pause_ms = config.disk_check_interval_ms
 
-    async def run(self, pause_seconds: float) -> None:
-        """Checks the disk after each pause, until cancelled.
+    def remove_expired(self) -> None:
+        """Has all expired files removed soon, whatever the hour is."""
+        self._asked.set()
+
+    def pause(self) -> float:
+        """Pause between two checks, s."""
+        return self._pause_ms / 1000
+
+    async def run(self) -> None:
+        """Checks the disk after each pause, and when it is asked to, until cancelled.
 
         Raises:
             OSError: the disk failed.
         """
         while True:
-            await asyncio.sleep(pause_seconds)
-            await self.remove_old()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.pause()):
+                    await self._asked.wait()
+            is_asked = self._asked.is_set()
+            self._asked.clear()
+            while await self.remove_old(at_any_hour=is_asked) and is_asked:
+                pass
             self.check()
 
     def begin(self) -> None:
@@ -152,15 +168,18 @@ class DiskSpace:
             usage = max(usage, self._paths.usage(self._disk))
         return usage * 100
 
-    async def remove_old(self) -> int:
+    async def remove_old(self, *, at_any_hour: bool = False) -> int:
         """Removes files of the log that the rules no longer keep. Returns how many.
+
+        Args:
+            at_any_hour: whether expired files are removed at hours that are not set for that too.
 
         Raises:
             OSError: the disk failed.
         """
         count = 0
         while count < self.rules.files_max:
-            why = self._verdict()
+            why = self._verdict(at_any_hour=at_any_hour)
             if why is None:
                 break
             first_end = self._log.start + self._log.segments.file_bytes
@@ -187,7 +206,7 @@ class DiskSpace:
 
     # A jump of the wall clock that is taken back must remove nothing, also if the broker starts
     # again meanwhile.
-    def _verdict(self) -> DeletionReason | None:
+    def _verdict(self, *, at_any_hour: bool) -> DeletionReason | None:
         now_ms = self._clock.now_ms()
         believed_ms = self._believed.at(now_ms, loop_ms())
         newest_ms = self._newest_ms(now_ms)
@@ -196,7 +215,7 @@ class DiskSpace:
         return self.rules.verdict(
             newest_ms,
             now_ms=believed_ms,
-            hour=datetime.fromtimestamp(now_ms / 1000).hour,
+            hour=None if at_any_hour else datetime.fromtimestamp(now_ms / 1000).hour,
             used_percent=self._used_percent(),
             log_bytes=len(self._log.segments.starts) * self._log.segments.file_bytes,
         )

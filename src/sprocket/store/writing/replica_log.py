@@ -73,7 +73,7 @@ class ReplicaLog:
         flush: Flush,
         flags: RunningFlags,
         scanner: RecordScanner,
-        body_max: int,
+        body_max: Callable[[], int],
         appended: Watermark,
         deleted: DeletedTopics,
         on_append: Callable[[], None] | None,
@@ -81,7 +81,7 @@ class ReplicaLog:
         """
         Args:
             views: receive the records, after the queues; that of lite topics is among them.
-            body_max: largest body that is accepted, bytes.
+            body_max: gives the largest body that is accepted, bytes.
             deleted: which topics were deleted, and where.
         """
         self._log = log
@@ -224,7 +224,7 @@ class ReplicaLog:
         left = self.file_left()
         if magic == BLANK_MAGIC and size == left:
             return None
-        size_max = self._body_max + PROPERTIES_BYTES_MAX + _FRAME_BYTES_MAX
+        size_max = self._body_max() + PROPERTIES_BYTES_MAX + _FRAME_BYTES_MAX
         if magic not in (MAGIC, MAGIC_LONG_TOPIC) or size < FIXED_BYTES:
             raise CopyMismatch(
                 f"at log offset {self._log.end} the master has no record and no end of a file: "

@@ -71,7 +71,7 @@ class RetentionRules(NamedTuple):
         newest_ms: int,
         *,
         now_ms: int,
-        hour: int,
+        hour: int | None,
         used_percent: float,
         log_bytes: int = 0,
     ) -> DeletionReason | None:
@@ -79,7 +79,7 @@ class RetentionRules(NamedTuple):
 
         Args:
             newest_ms: when the last message in it was stored.
-            hour: hour of the day, local time.
+            hour: hour of the day, local time; None: any hour will do.
             used_percent: how full the disk is.
             log_bytes: total size of the files of the log.
 
@@ -87,7 +87,8 @@ class RetentionRules(NamedTuple):
             The reason to remove it; None if it is kept.
         """
         is_expired = now_ms - newest_ms >= self.kept_ms
-        if is_expired and (hour in self.hours or used_percent > self.used_percent):
+        is_time = hour is None or hour in self.hours
+        if is_expired and (is_time or used_percent > self.used_percent):
             return DeletionReason.EXPIRED
         if self.bytes_max and log_bytes > self.bytes_max:
             return DeletionReason.TOO_MUCH

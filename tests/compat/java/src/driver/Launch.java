@@ -1,5 +1,6 @@
 package driver;
 
+import com.alibaba.fastjson.JSONObject;
 import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -13,6 +14,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.regex.Pattern;
 import org.apache.rocketmq.common.MixAll;
 
 /** Runs another program's main method, so that no process outlives its purpose. */
@@ -25,7 +27,8 @@ public final class Launch {
     /**
      * {@code tied MAIN ARGS...}: a server that ends when the owner of its standard input ends.
      * {@code many MAIN}: a tool that is run once for each line of standard input, {@code {"args": [...]}},
-     * and answered with what it printed, {@code {"printed": ...}}.
+     * and answered with what it printed, {@code {"printed": ...}}. With {@code "until"}, a regular
+     * expression, it is interrupted once it has printed that.
      */
     public static void main(String[] args) throws Exception {
         Method main = Class.forName(args[1]).getMethod("main", String[].class);
@@ -43,8 +46,9 @@ public final class Launch {
         BufferedReader lines =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            String[] args = Json.read(line).getJSONArray("args").toArray(new String[0]);
-            output.write(Json.map("printed", run(main, args)));
+            JSONObject asked = Json.read(line);
+            String[] args = asked.getJSONArray("args").toArray(new String[0]);
+            output.write(Json.map("printed", run(main, args, asked.getString("until"))));
         }
         Runtime.getRuntime().halt(0);
     }
@@ -78,13 +82,18 @@ public final class Launch {
     }
 
     /** All that one run prints, stack traces included; it leaves no name server to the next one. */
-    private static String run(Method main, String[] args) {
+    private static String run(Method main, String[] args, String until) {
         ByteArrayOutputStream printed = new ByteArrayOutputStream();
         PrintStream out = System.out;
         PrintStream err = System.err;
         PrintStream capture = new PrintStream(printed, true, StandardCharsets.UTF_8);
         System.setOut(capture);
         System.setErr(capture);
+        Thread running = Thread.currentThread();
+        if (until != null) {
+            Pattern pattern = Pattern.compile(until);
+            start("until", () -> interruptOnce(running, printed, pattern));
+        }
         try {
             forgetCommands(main.getDeclaringClass());
             main.invoke(null, (Object) args);
@@ -96,6 +105,13 @@ public final class Launch {
             System.clearProperty(MixAll.NAMESRV_ADDR_PROPERTY);
         }
         return printed.toString(StandardCharsets.UTF_8);
+    }
+
+    private static void interruptOnce(Thread running, ByteArrayOutputStream printed, Pattern until) {
+        while (!until.matcher(printed.toString(StandardCharsets.UTF_8)).find()) {
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(HURRY_MS));
+        }
+        running.interrupt();
     }
 
     private static void haltAtEndOfInput() {

@@ -1,0 +1,122 @@
+"""Sends that a kernel in Rust stores, if it is installed: from the bytes of a read to the replies.
+
+The kernel (`native/`, package `sprocketmq-native`) takes the first sends of a read that nothing is
+special about, without a Python object for each, and leaves the others to `Sends`. What it writes
+and replies is the same, byte by byte. It is not used where sends wait for the disk or for slaves.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from sprocket.broker.sending.acknowledgement import Acknowledgement
+from sprocket.broker.sending.ingress import Ingress
+from sprocket.broker.sending.intake import SENDERS_BITS, Placing, stored_flag
+from sprocket.broker.sending.plain import CHANGED, TIME
+from sprocket.broker.sending.run_reader import SURELY_SHORT
+from sprocket.broker.sending.stamp import Stamp
+from sprocket.message.hosts import V4_BYTES, pack
+from sprocket.message.properties import KEYS, TAGS, UNIQUE_KEY
+from sprocket.message.record import HOSTS_MASK
+from sprocket.message.topic import RETRY_PREFIX
+from sprocket.message.topic_attributes import is_compacted
+from sprocket.remoting.transport import Peer
+from sprocket.store.log.commit_log import CommitLog
+from sprocket.store.views.consume_queue import ConsumeQueue
+from sprocket.store.writing.appender import Stored
+
+logger = logging.getLogger(__name__)
+
+#: The topic's write queues, and bits for the system flags of its messages.
+_TopicOf = Callable[[str], tuple[int, int] | None]
+
+
+class _SendKernel(Protocol):
+    """The kernel; `native/src/lib.rs` describes it."""
+
+    def take(
+        self,
+        data: bytes,
+        born_host: bytes,
+        stored_ms: int,
+        body_max: int,
+        log: CommitLog,
+        queues: Mapping[tuple[str, int], ConsumeQueue],
+        topic_of: _TopicOf,
+    ) -> tuple[int, bytes, int, Sequence[tuple[str, int, int]], bytes, bytes] | None:
+        """Stores the first sends of a read."""
+        ...
+
+
+def is_installed() -> bool:
+    """Whether the kernel can be used."""
+    return importlib.util.find_spec("sprocket_native") is not None
+
+
+class KernelSends:
+    """Takes the first sends of a read.
+
+    Args:
+        store_host: the broker's address in binary form.
+        is_wanted: whether the kernel is used, if it is installed.
+    """
+
+    def __init__(
+        self,
+        placing: Placing,
+        stamp: Stamp,
+        ingress: Ingress,
+        acknowledgement: Acknowledgement,
+        *,
+        store_host: bytes,
+        is_wanted: bool = True,
+    ) -> None:
+        self._placing = placing
+        self._ingress = ingress
+        self._kernel: _SendKernel | None = None
+        can_be_used = len(store_host) == V4_BYTES and acknowledgement.is_at_once
+        if is_wanted and can_be_used and is_installed():
+            logger.info("plain sends are taken by the native kernel")
+            self._kernel = importlib.import_module("sprocket_native").SendKernel(
+                (TAGS.encode(), KEYS.encode(), UNIQUE_KEY.encode()),
+                [name.encode() for name in sorted(CHANGED)],
+                TIME.encode(),
+                stamp.behind(""),
+                store_host,
+                acknowledgement.reply_pieces,
+                SENDERS_BITS & ~HOSTS_MASK,
+                SURELY_SHORT,
+                ConsumeQueue,
+            )
+
+    def take(self, data: bytes, peer: Peer) -> Stored | None:
+        """Stores the first sends of a read, which begins with a frame; None if it stores none."""
+        kernel = self._kernel
+        if kernel is None:
+            return None
+        born_host = pack(peer.address)
+        if len(born_host) != V4_BYTES:
+            return None
+
+        def write(
+            log: CommitLog,
+            queues: Mapping[tuple[str, int], ConsumeQueue],
+            now_ms: int,
+            body_max: int,
+        ) -> Stored | None:
+            taken = kernel.take(data, born_host, now_ms, body_max, log, queues, self._topic)
+            return None if taken is None else Stored(*taken)
+
+        return self._ingress.store_run(write)
+
+    def _topic(self, name: str) -> tuple[int, int] | None:
+        topic = self._placing.open_topic(name)
+        if topic is None or name.startswith(RETRY_PREFIX):
+            return None
+        if topic.attributes and is_compacted(topic.attributes):
+            return None
+        return topic.write_queue_nums, stored_flag(0, topic)

@@ -1,0 +1,1 @@
+"""What an operator sees and steers: the operations, and the ways to them."""

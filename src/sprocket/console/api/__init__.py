@@ -1,0 +1,1 @@
+"""The ways to the operations: HTTP with its OpenAPI document, and MCP."""

@@ -1,0 +1,1 @@
+"""What scripts and assistants can ask for: each operation declared once, with its types."""

@@ -1,0 +1,161 @@
+"""`--processes`: many brokers behind one command, as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import sprocket
+from sprocket.base.errors import UsageError
+from sprocket.cli.containers import given_by, number
+from tests.cli.parts import sprocket as command
+from tests.cli.test_serve import end, first_line, refused, serving
+from tests.support import LONGEST, run
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found by /proc"),
+]
+
+NODE = ("standalone", "--nameserver-port", "0", "--grpc-port", "off", "--set", "container.port=0")
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LONGEST
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def processes_of(parent: int) -> dict[str, int]:
+    """The processes that another one started, by the name in their arguments."""
+    path = Path(f"/proc/{parent}/task/{parent}/children")
+    found = {}
+    for each in path.read_text().split():
+        words = Path(f"/proc/{each}/cmdline").read_bytes().decode().split("\0")
+        if "--name" in words:  # not while the process is being made
+            found[words[words.index("--name") + 1]] = int(each)
+    return found
+
+
+def free_ports(count: int) -> int:
+    """A port from which on so many brokers find theirs."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = int(probe.getsockname()[1])
+        if 2_000 < port < 60_000 - 20 * count:
+            return port
+
+
+async def sent(nameserver: str, topic: str, count: int) -> set[str]:
+    """Brokers that took messages."""
+    async with sprocket.Producer("p", nameservers=nameserver) as producer:
+        messages = [sprocket.Message(topic, b"%d" % number) for number in range(count)]
+        return {(await producer.send(each)).queue.broker for each in messages}
+
+
+async def received(nameserver: str, topic: str, count: int) -> list[int]:
+    found: list[int] = []
+    async with sprocket.LitePullConsumer("g", nameservers=nameserver, start="first") as consumer:
+        consumer.subscribe(topic)
+        while len(found) < count:
+            found += [int(message.body) for message in await consumer.poll()]
+    return sorted(found)
+
+
+def test_three_brokers_share_a_topic_and_one_that_is_killed_loses_nothing(tmp_path: Path) -> None:
+    store = ("--store", str(tmp_path))
+    ports = ("--broker-port", str(free_ports(3)))
+    with serving(*NODE, *store, *ports, "--processes", "3") as parent:
+        line = first_line(parent)
+        nameserver = line.split("name server ")[1].split(",")[0]
+        assert re.findall(r"broker-a-\d", line) == ["broker-a-0", "broker-a-1", "broker-a-2"]
+        before = processes_of(parent.pid)
+        assert set(before) == {"broker-a-0", "broker-a-1", "broker-a-2"}
+        at_one = ("topic", "create", "orders", "--broker", "broker-a-1", "-n", nameserver)
+        assert command(*at_one).code == 0
+        assert run(sent(nameserver, "orders", 60)) == set(before)
+        os.kill(before["broker-a-2"], signal.SIGKILL)
+        until(
+            lambda: processes_of(parent.pid).get("broker-a-2") not in (None, before["broker-a-2"])
+        )
+        until(lambda: command("cluster", "-n", nameserver).out.count("yes") == 3)
+        run(sent(nameserver, "orders", 30))
+        expected = sorted([*range(60), *range(30)])
+        assert run(received(nameserver, "orders", 90)) == expected
+        code, out, said = end(parent, signal.SIGTERM)
+    assert (code, out) == (0, "")
+    assert "broker-a-2 ended by SIGKILL, and is started again" in said
+    assert not [path for path in tmp_path.rglob("abort") if path.is_file()]
+    for words, answer in (
+        (("--processes", "2"), "has 3 brokers, and 2 brokers are asked for"),
+        ((), "has 3 brokers, each with messages: start them with --processes 3"),
+    ):
+        assert answer in refused(*NODE, *store, *ports, *words)
+
+
+def test_a_parent_that_is_killed_takes_its_brokers_with_it(tmp_path: Path) -> None:
+    words = ("--broker-port", "0", "--processes", "2", "--store", str(tmp_path))
+    with serving(*NODE, *words) as parent:
+        first_line(parent)
+        brokers = processes_of(parent.pid)
+        assert len(brokers) == 2
+        parent.kill()
+        parent.wait()
+        until(lambda: not any(Path(f"/proc/{each}/cmdline").exists() for each in brokers.values()))
+
+
+def test_one_that_cannot_start_is_named_and_the_others_serve(tmp_path: Path) -> None:
+    port = free_ports(2)
+    words = ("--broker-port", str(port), "--processes", "2", "--store", str(tmp_path))
+    with (
+        socket.create_server(("127.0.0.1", port + 20)),
+        serving(*NODE, *words, SPROCKET_LOG="json") as parent,
+    ):
+        assert "broker-a-1 does not run" in first_line(parent)
+        code, _, said = end(parent, signal.SIGINT)
+    assert code == 0
+    lines = [json.loads(line) for line in said.splitlines()]
+    [reason] = [each["message"] for each in lines if each["level"] == "ERROR"]
+    assert reason.startswith("broker-a-1 cannot start, and is tried again: cannot listen at")
+
+
+def test_settings_that_all_brokers_refuse_end_the_start_in_one_line(tmp_path: Path) -> None:
+    words = ("--broker-port", "0", "--processes", "2", "--store", str(tmp_path))
+    answer = refused(*NODE, *words, "--set-of", "7:store.flush=SYNC_FLUSH")
+    assert "there is no broker 7 here" in answer
+
+
+@pytest.mark.parametrize("text", ["0", "65", "many", "", "-1", "1.5", "٣"])
+def test_a_number_of_processes_is_one(text: str) -> None:
+    with pytest.raises(UsageError, match="--processes takes 1 to 64 or auto"):
+        number(text)
+
+
+@pytest.mark.parametrize("text", ["a", "a:b", "a=b", ":b=c"])
+def test_a_setting_of_one_broker_names_both(text: str) -> None:
+    with pytest.raises(UsageError, match=r"--set-of takes BROKER:PART.NAME=VALUE"):
+        given_by(config=None, verbose=False, given=(), overrides={}, own=[text])
+
+
+def test_what_a_command_line_says_becomes_texts() -> None:
+    said = given_by(
+        config=Path("b.conf"),
+        verbose=True,
+        given=["store.flush = SYNC_FLUSH"],
+        overrides={"broker.port": 0, "broker.authentication": True, "broker.host": None},
+        own=["1:broker.port=9", "b-2:store.flush=ASYNC_FLUSH"],
+    )
+    assert said.settings == {
+        "store.flush": "SYNC_FLUSH", "broker.port": "0", "broker.authentication": "true",
+    }  # fmt: skip
+    assert said.own == {"1": {"broker.port": "9"}, "b-2": {"store.flush": "ASYNC_FLUSH"}}
+    assert said.options == ("--config", os.path.abspath("b.conf"), "--verbose")
