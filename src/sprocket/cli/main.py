@@ -20,6 +20,7 @@ from sprocket.cli import (
     audit,
     backups,
     cluster,
+    console,
     consume,
     deadletters,
     filters,
@@ -28,6 +29,7 @@ from sprocket.cli import (
     messages,
     pipelines,
     proxy,
+    resize,
     send,
     serve,
     static_topics,
@@ -67,6 +69,7 @@ command(app, "standalone", *serve.STANDALONE_EXAMPLES)(serve.standalone)
 command(app, "nameserver", *serve.NAMESERVER_EXAMPLES)(serve.nameserver)
 command(app, "broker", *serve.BROKER_EXAMPLES)(serve.broker)
 command(app, "proxy", *proxy.EXAMPLES)(proxy.proxy)
+command(app, "console", *console.EXAMPLES)(console.console)
 command(app, "api", *api.API_EXAMPLES)(api.api)
 command(app, "mcp", *api.MCP_EXAMPLES)(api.mcp)
 command(app, "send", *send.EXAMPLES)(send.send)
@@ -93,6 +96,12 @@ app.add_typer(
 )
 _add(live_settings.app, "config", "sprocket config show", "sprocket config check broker.conf")
 _add(audit.app, "audit", "sprocket audit show", "sprocket audit show --since 1d --user alice")
+_add(
+    resize.app,
+    "container",
+    "sprocket container list --store /var/lib/sprocket",
+    "sprocket container resize --store /var/lib/sprocket --processes 8",
+)
 _add(store.app, "store", "sprocket store verify sprocket-data")
 command(app, "backup", *backups.BACKUP_EXAMPLES)(backups.backup)
 command(app, "restore", *backups.RESTORE_EXAMPLES)(backups.restore)
