@@ -17,6 +17,7 @@
 #   make image    builds the container image, with docker, podman or buildah
 #   make test-image  the same, and a broker run in it (ARGS='--python IMAGE': on another base)
 #   make docs     the documentation as a site, in site/, with all links checked
+#   make upgrade FROM=<commit>  a rolling upgrade from older code, under load (takes etcd)
 #   make clean    removes what these made
 
 PYTHON ?= python3
@@ -37,7 +38,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help native run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies dist test-dist image test-image docs clean
+.PHONY: help native run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies dist test-dist image test-image docs upgrade clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -126,6 +127,10 @@ dependencies: $(VENV)/dev.stamp
 dist: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.packaging.matrix --only-build
 
+# A group of brokers with older code is upgraded one by one; ARGS=--back: and back again.
+upgrade: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.soak.upgrade --from $(or $(FROM),$(error make upgrade FROM=<commit>)) $(ARGS)
+
 docs: $(VENV)/dev.stamp
 	@$(PIP) install -e '.[docs]'
 	@$(BIN)/python docs/site/build.py $(ARGS)
@@ -133,11 +138,7 @@ docs: $(VENV)/dev.stamp
 image: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.packaging.image --only-build $(ARGS)
 
-test-docs: $(VENV)/dev.stamp
-	@$(PIP) install -e '.[docs]'
-	@$(BIN)/python docs/site/build.py $(ARGS)
-
-image: $(VENV)/dev.stamp
+test-image: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.packaging.image $(ARGS)
 
 test-dist: $(VENV)/dev.stamp

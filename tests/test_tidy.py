@@ -70,7 +70,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "broker": (
         ("replica_config",), ("account_config",), ("pop_config",), ("lite_config",),
         ("elector_config",),
-        ("config", "settings", "dispatch", "slave_requests"),
+        ("config", "live_settings", "settings", "dispatch", "slave_requests"),
         ("tables",), ("members",), ("reading", "sending"), ("pop",), ("lite", "logical"),
         ("operate",),
     ),
@@ -84,7 +84,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("http2", "config"), ("messages",), ("brokers",), ("clients",), ("methods",),
     ),
     "remoting": (("address", "turns", "ip_counts"), ("tls",)),
-    "console": (("operations",), ("api",)),
+    "console": (("operations",), ("history",), ("views",), ("api",), ("web",), ("pages",)),
 }  # fmt: skip
 #: `runtime` is the world behind the ports: it knows the ports only, and whoever starts something
 #: for real may take it as a default.

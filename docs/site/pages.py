@@ -21,8 +21,8 @@ GUIDE: Mapping[str, tuple[str, ...]] = {
     "Consumers": ("consuming", "pop", "ordering", "retries", "offsets", "grpc"),
     "Spark": ("spark", "pipelines"),
     "Running brokers": (
-        "deploying", "durability", "replication", "failover", "backups", "operating", "metrics",
-        "limits",
+        "deploying", "durability", "replication", "failover", "backups", "upgrading", "operating",
+        "metrics", "limits",
     ),
     "Closed doors": ("security", "closed-servers", "tls"),
     "Moving and versions": ("migrating", "versions", "platforms"),

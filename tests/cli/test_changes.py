@@ -48,7 +48,7 @@ READS = {
     "config quotas",
 }  # fmt: skip
 ELSEWHERE = {
-    "standalone", "nameserver", "broker", "proxy", "api", "mcp",
+    "standalone", "nameserver", "broker", "proxy", "api", "mcp", "console",
     "store verify", "store dump", "store repair",
     "backup", "restore",
     "cluster elect", "statictopic move", "statictopic finish",

@@ -28,8 +28,12 @@
     ├── UserNotFound          no broker has a user of this name (admin.users)
     ├── EntryNotFound         a user's policies have no such entry (admin.acls)
     ├── ApiRefusal            the HTTP API refuses something (console.api.problems)
+    ├── SessionEnded          a page's user has logged out (console.web.desk)
+    ├── ReadOnlyConsole       a console that only reads (console.web.desk)
+    ├── TooManyAttempts       too many failed log-ins (console.web.sessions)
     ├── UserUnknown           the brokers have no such user (proxy.brokers.accounts)
     ├── SendFailed            every attempt of a send failed (chained to the last)
+    │   └── SomeNotSent       some of many messages (client.sending.many)
     ├── StoreError
     │   ├── CorruptRecord     bytes in the log are no record
     │   │   └── BodyTooLarge  a body opens to more than may be opened (message.compression)

@@ -128,7 +128,7 @@ class BrokerParts:
         self.state = self._state(store, clock=clock)
         self.timer_following: TimerFollowing | None = None
         if (timers := self.timers) is not None:
-            self.timer_following = TimerFollowing(timers, save_ms=settings.config.delay_save_ms)
+            self.timer_following = TimerFollowing(timers, lambda: settings.config.delay_save_ms)
         self.state_copy = self._state_copy(store, pool, number)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
@@ -260,7 +260,7 @@ class BrokerParts:
             store,
             self.ingress.accept_due,
             clock=clock,
-            save_ms=settings.store.timer_flush_interval_ms,
+            save_ms=lambda: settings.store.timer_flush_interval_ms,
         )
 
     def _membership(self, settings: BrokerSettings, clock: Clock) -> MembershipRequests:

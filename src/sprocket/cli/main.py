@@ -20,6 +20,7 @@ from sprocket.cli import (
     audit,
     backups,
     cluster,
+    console,
     consume,
     deadletters,
     filters,
@@ -67,6 +68,7 @@ command(app, "standalone", *serve.STANDALONE_EXAMPLES)(serve.standalone)
 command(app, "nameserver", *serve.NAMESERVER_EXAMPLES)(serve.nameserver)
 command(app, "broker", *serve.BROKER_EXAMPLES)(serve.broker)
 command(app, "proxy", *proxy.EXAMPLES)(proxy.proxy)
+command(app, "console", *console.EXAMPLES)(console.console)
 command(app, "api", *api.API_EXAMPLES)(api.api)
 command(app, "mcp", *api.MCP_EXAMPLES)(api.mcp)
 command(app, "send", *send.EXAMPLES)(send.send)

@@ -16,6 +16,7 @@ import typer
 from sprocket.base.errors import UsageError
 from sprocket.base.loaded_config import DEFAULT
 from sprocket.cli import containers, loading
+from sprocket.cli.console import ConsoledNode
 from sprocket.cli.containers import Given, Processes, SetOf
 from sprocket.cli.loading import Program
 from sprocket.cli.options import ConfigFile, Host, Set
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sprocket.base.loaded_config import LoadedConfig
     from sprocket.broker.broker import Broker
     from sprocket.metrics.exporting import Observed
+    from sprocket.standalone import Standalone
     from sprocket.store.config import StoreConfig
 
 Store = Annotated[
@@ -80,6 +82,7 @@ STANDALONE_EXAMPLES = (
     "sprocket standalone --store /var/lib/sprocket --nameserver-port 9876 --broker-port 10911",
     "sprocket standalone --config broker.conf --host 0.0.0.0 --advertise 10.0.0.7",
     "sprocket standalone --grpc-port off",
+    "sprocket standalone --console",
     "sprocket standalone --processes auto --store /var/lib/sprocket",
 )
 NAMESERVER_EXAMPLES = (
@@ -110,11 +113,21 @@ def standalone(
         ),
     ] = None,
     processes: Processes = None,
+    console: Annotated[
+        bool, typer.Option("--console", help="Serve the web console too, at this machine only.")
+    ] = False,
+    console_port: Annotated[
+        int,
+        typer.Option(
+            "--console-port", metavar="N", min=0, max=65535,
+            help="TCP port of the console; 0 takes a free one.",
+        ),
+    ] = 8080,
     config: ConfigFile = None,
     given: Set = None,
     own: SetOf = None,
     verbose: Verbose = False,
-) -> None:
+) -> None:  # fmt: skip
     """Runs a name server, a broker and a proxy for gRPC clients in one process."""
     overrides = {
         "store.path": _path(store),
@@ -137,10 +150,13 @@ def standalone(
             own=own,
         ),
         processes,
+        console_port if console else None,
     )
 
 
-def _run_standalone(loaded: LoadedConfig, said: Given, processes: str | None) -> None:
+def _run_standalone(
+    loaded: LoadedConfig, said: Given, processes: str | None, console_port: int | None
+) -> None:
     """Runs a name server with a broker, or with a container of some."""
     from sprocket.broker.config import BrokerConfig
     from sprocket.container.config import ContainerConfig
@@ -150,20 +166,31 @@ def _run_standalone(loaded: LoadedConfig, said: Given, processes: str | None) ->
     root = os.path.abspath(loaded.of(StoreConfig).path)
     state = containers.state_of(processes, root, loaded.of(BrokerConfig).name)
     if state is not None:
+        if console_port is not None:
+            raise UsageError(
+                "with --processes the console is a command of its own: sprocket console"
+            )
         containers.run(loaded, said, state, is_standalone=True)
     node = Standalone(
         store=root,
         needs_grpc=loaded.origins["proxy.port"] != DEFAULT,
         configs=[loaded.of(kind) for kind in loaded.kinds if kind is not ContainerConfig],
     )
+    if console_port is None:
+        serve_until_signal(node, _ready, verbose=said.verbose)
+    consoled = ConsoledNode(node, console_port or 0)
     serve_until_signal(
-        node,
-        lambda node: (
-            f"sprocket is ready: name server {node.nameserver_address}, "
-            f"broker {node.broker_address}, gRPC {node.grpc_address or 'off'}, store {node.store}"
-            f"{shown_pages(node.pages)}"
-        ),
+        consoled,
+        lambda made: f"{_ready(made.node)}, console {made.url}",
         verbose=said.verbose,
+    )
+
+
+def _ready(node: Standalone) -> str:
+    return (
+        f"sprocket is ready: name server {node.nameserver_address}, "
+        f"broker {node.broker_address}, gRPC {node.grpc_address or 'off'}, store {node.store}"
+        f"{shown_pages(node.pages)}"
     )
 
 

@@ -59,6 +59,12 @@ class ClientConfig(TlsClientConfig):
         None, "The token that belongs to temporary keys.", is_secret=True
     )
 
+    spans: str = setting(
+        "auto",
+        "Whether OpenTelemetry gets spans: `auto`: if the program has set a tracer provider.",
+        choices=("auto", "on", "off"),
+    )
+
     def __post_init__(self) -> None:
         check_values(self)
 
@@ -135,6 +141,20 @@ class ProducerConfig(ClientConfig):
         "Bodies of at least this size are compressed, except those of batches.",
         rocketmq="compressMsgBodyOverHowmuch",
         minimum=1,
+    )
+    batch_count_max: int = setting(
+        256,
+        "Most messages in one request of `send_many`. 1 sends each alone, for brokers that take no "
+        "batches.",
+        minimum=1,
+        maximum=10_000,
+    )
+    batch_bytes_max: int = setting(
+        512 * _KIB,
+        "Most bytes in one request of several messages of `send_many`; never more than "
+        "body_bytes_max.",
+        minimum=1,
+        maximum=15 * _MIB,
     )
     avoid_faults: bool = setting(
         True,

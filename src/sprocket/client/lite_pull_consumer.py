@@ -3,9 +3,8 @@
 It fetches ahead in the background, and shares queues, commits offsets and limits memory with the
 parts of the push consumer. The messages of a poll are consumed when the next poll or a commit
 begins; until then the position stays before them. Messages of a released queue, and those fetched
-before a seek, are not returned and move no position.
-
-Source: DefaultLitePullConsumerImpl of RocketMQ 5.x. It pulls with code 11, which all brokers know.
+before a seek, are not returned and move no position. Source: DefaultLitePullConsumerImpl of
+RocketMQ 5.x. It pulls with code 11, which all brokers know.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.base import arguments
 from sprocket.client.base.lifecycle import Lifecycle
 from sprocket.client.base.nameservers import nameserver_addresses
+from sprocket.client.base.spanned import receives, settles
 from sprocket.client.base.waiting import either
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import LitePullConfig
@@ -198,6 +198,7 @@ class LitePullConsumer(Lifecycle):
         self._pauses.resume_queues(queues)
         self._changed.set()
 
+    @receives
     async def poll(self, timeout_ms: float = 5_000) -> list[StoredMessage]:
         """Returns up to `config.poll_batch` messages; an empty list if none arrive in time.
 
@@ -224,6 +225,7 @@ class LitePullConsumer(Lifecycle):
 
     # Positions.
 
+    @settles("commit")
     async def commit(self, offsets: Mapping[QueueId, int] | None = None) -> None:
         """Commits all messages that polls have returned, including those of the last poll.
 

@@ -25,6 +25,7 @@ from sprocket.client.base.arguments import (
 )
 from sprocket.client.base.lifecycle import Lifecycle
 from sprocket.client.base.nameservers import nameserver_addresses
+from sprocket.client.base.spanned import receives, settles
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import PullConfig
 from sprocket.client.fetching.filter_upload import upload_filter
@@ -132,6 +133,7 @@ class PullConsumer(Lifecycle):
         deadline = Deadline.after_ms(self.config.call_timeout_ms)
         return list((await self._joined().routes.fetch(topic, deadline)).readable)
 
+    @receives
     async def pull(
         self,
         queue: QueueId,
@@ -152,6 +154,7 @@ class PullConsumer(Lifecycle):
         wanted = chosen(choice)
         return await self._pull(self._request(queue, offset, count), wanted, deadline)
 
+    @receives
     async def pull_blocking(
         self,
         queue: QueueId,
@@ -180,6 +183,7 @@ class PullConsumer(Lifecycle):
         """Returns the group's committed offset, the next one to consume; None if it has none."""
         return await (await self._offsets(queue)).committed(queue)
 
+    @settles("commit")
     async def commit(self, queue: QueueId, offset: int) -> None:
         """Commits the offset of the first message that the group has not consumed."""
         check_offset(offset)

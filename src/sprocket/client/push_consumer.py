@@ -195,7 +195,7 @@ class PushConsumer(Lifecycle):
             raise UsageError('the decorator needs a topic: @consumer.on("orders")')
 
         def subscribe(function: Any) -> Any:
-            self._subscribe(topic, chosen(choice), Listener.of(function, batch))
+            self._subscribe(topic, chosen(choice), self._listener(function, batch))
             return function
 
         return subscribe
@@ -223,8 +223,15 @@ class PushConsumer(Lifecycle):
         """
         if batch is not None and listener is None:
             raise UsageError("batch goes with a listener")
-        found = None if listener is None else Listener.of(listener, batch)
+        found = None if listener is None else self._listener(listener, batch)
         self._subscribe(topic, chosen(choice), found)
+
+    def _listener(self, function: Any, batch: int | None) -> Listener:
+        """A user's function, whose calls are spans if there are some; not in other processes."""
+        made = Listener.of(function, batch)
+        if self._spans is None or (made.is_blocking and self.config.processes):
+            return made
+        return self._spans.around(made)
 
     def unsubscribe(self, topic: Topics) -> None:
         """Unsubscribes from a topic or pattern, and releases its queues; else does nothing."""

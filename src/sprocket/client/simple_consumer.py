@@ -23,6 +23,7 @@ from sprocket.base.errors import (
 from sprocket.client.base import arguments
 from sprocket.client.base.lifecycle import Lifecycle
 from sprocket.client.base.nameservers import nameserver_addresses
+from sprocket.client.base.spanned import receives, settles
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.fetching.statistics import Counters, Statistics
 from sprocket.client.group.discovery import Discovery
@@ -194,6 +195,7 @@ class SimpleConsumer(Lifecycle):
         if self._subscriptions.drop(topic):
             self._changed()
 
+    @receives
     async def receive(
         self,
         count: int | None = None,
@@ -297,6 +299,7 @@ class SimpleConsumer(Lifecycle):
             self._counters.pulled(place.topic, now, count=count, seconds=now - began)
         return messages
 
+    @settles("ack")
     async def ack(self, messages: PoppedMessage | Iterable[PoppedMessage]) -> None:
         """Acknowledges a message, or several: they do not come again.
 
@@ -325,6 +328,7 @@ class SimpleConsumer(Lifecycle):
             text = f"{len(late)} of {len(listed)} messages were visible again: {failures[0][1]}"
             raise HandleExpired(text, messages=late) from failures[0][1]
 
+    @settles("change_invisible_time")
     async def change_invisible_time(self, message: PoppedMessage, invisible_ms: int) -> None:
         """Changes for how long a message is invisible, counted from now.
 
@@ -339,6 +343,7 @@ class SimpleConsumer(Lifecycle):
         arguments.check_count("invisible_ms", invisible_ms)
         await pops.hide(message, invisible_ms, Deadline.after_ms(self.config.ack_timeout_ms))
 
+    @settles("forward_to_dead_letters")
     async def forward_to_dead_letters(self, message: PoppedMessage) -> None:
         """Makes a message a dead letter in `%DLQ%group`, and acknowledges it.
 

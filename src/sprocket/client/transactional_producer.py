@@ -23,6 +23,7 @@ from sprocket.base.errors import (
     TransportError,
     UsageError,
 )
+from sprocket.client.base.spans import TRANSACTION, wants_span
 from sprocket.client.base.subscription import Outcome
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ProducerConfig
@@ -252,6 +253,15 @@ class TransactionalProducer(Producer):
         """Sends the half message."""
         if transaction.id:
             raise UsageError("a transaction is used once")
+        if self._spans is not None and wants_span(transaction.message):
+
+            async def begin(message: Message) -> Sent | None:
+                transaction.message = message
+                await self._begin(transaction)
+                return transaction.sent
+
+            await self._spans.send(begin, transaction.message, TRANSACTION)
+            return
         session, _ = self._joined()
         message = transaction.message
         sealed = seal(message, session.ids, session.world.clock.now_ms(), self.config)
@@ -297,6 +307,15 @@ class TransactionalProducer(Producer):
     # The outcome is remembered before it is sent, so a failure here loses nothing: the broker sends
     # a check and gets the same answer. So only a refusal of a commit is an error for the caller.
     async def _end(self, transaction: Transaction, outcome: Outcome) -> None:
+        """Ends a transaction, under a span if there are some; see `_end_at_broker`."""
+        if self._spans is None or outcome is Outcome.UNKNOWN:
+            await self._end_at_broker(transaction, outcome)
+            return
+        name = outcome.name.lower()
+        with self._spans.ending(name, transaction.message, transaction.id):
+            await self._end_at_broker(transaction, outcome)
+
+    async def _end_at_broker(self, transaction: Transaction, outcome: Outcome) -> None:
         """Sends the end of a transaction to the broker.
 
         Raises:

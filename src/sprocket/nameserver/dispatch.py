@@ -11,6 +11,7 @@ from sprocket.audit.trail import AuditTrail
 from sprocket.base.errors import RemoteProtocolError, ReplyError, SystemFailure, UsageError
 from sprocket.nameserver.accounts import NameServerAccounts
 from sprocket.nameserver.brokers import BrokerRequests
+from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.configuration import Configuration, ConfigurationRequests
 from sprocket.nameserver.routes import RouteTable
 from sprocket.nameserver.settings import KeyValueSettings
@@ -29,6 +30,7 @@ class NameServerDispatch:
         configuration: the name server's current settings.
         now_ms: a clock that never jumps.
         save: writes the key-value settings to the disk; raises OSError if that fails.
+        on_change: is called with the name server's settings when they have changed.
         accounts: the users, by whom each request is checked; None for an open name server without
             any.
         trail: records requests that change something; None records none.
@@ -42,13 +44,14 @@ class NameServerDispatch:
         configuration: Configuration,
         now_ms: Callable[[], int],
         save: Callable[[], None],
+        on_change: Callable[[NameServerConfig], None] = lambda _: None,
         accounts: NameServerAccounts | None = None,
         trail: AuditTrail | None = None,
     ) -> None:
         self._trail = trail
         brokers = BrokerRequests(routes, settings, configuration=configuration, now_ms=now_ms)
         topics = RouteRequests(routes, settings, configuration=configuration)
-        own = ConfigurationRequests(settings, configuration, save=save)
+        own = ConfigurationRequests(settings, configuration, save=save, on_change=on_change)
         self._table = {**brokers.table(), **topics.table(), **own.table()}
         self._check = None
         if accounts is not None:

@@ -17,10 +17,11 @@ from sprocket.auth.first_users import signer_in
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline, loop_ms
 from sprocket.base.errors import ConfigError, CorruptRecord, SprocketError, SystemBusy
+from sprocket.base.kept_settings import KeptSettings
 from sprocket.base.ports import Clock, Disk
 from sprocket.nameserver.accounts import NameServerAccounts
 from sprocket.nameserver.config import NameServerConfig
-from sprocket.nameserver.configuration import AUDITED_BODIES, Configuration
+from sprocket.nameserver.configuration import AUDITED_BODIES, CHANGEABLE, Configuration
 from sprocket.nameserver.dispatch import NameServerDispatch
 from sprocket.nameserver.instances import SmallestChange
 from sprocket.nameserver.routes import RouteTable
@@ -72,18 +73,18 @@ class NameServer:
         self.config = config or NameServerConfig()
         check(self.config)
         self._disk = disk or SystemDisk()
-        self._routes = RouteTable(
-            expiry_ms=self.config.broker_expiry_ms,
-            topics_max=self.config.topics_max,
-            brokers_max=self.config.brokers_max,
-            absent_are_deleted=self.config.topics_absent_are_deleted,
-            on_smallest=self._notify_smallest,
-        )
+        self._routes = RouteTable(on_smallest=self._notify_smallest)
         self._pool = Pool(signer=signer_in(self.config.inner_keys))
         self._accounts = NameServerAccounts(self.config, self._disk)
         self._notices: set[asyncio.Task[None]] = set()
-        self._settings = KeyValueSettings(entries_max=self.config.kv_entries_max)
-        self._configuration = Configuration(self.config)
+        self._settings = KeyValueSettings()
+        self._changed(self.config)
+        path, kept = self.config.kv_path, None
+        if path is not None:
+            kept = KeptSettings(
+                self._disk, f"{path}.changed", (self.config,), lambda each: each.name in CHANGEABLE
+            )
+        self._configuration = Configuration(self.config, kept)
         self._admission = Admission(
             lambda: self._configuration.now.quotas,
             clock=lambda: loop_ms() / 1000,
@@ -98,6 +99,7 @@ class NameServer:
                 frame_bytes_max=self.config.frame_bytes_max,
                 unfinished_bytes_max=self.config.unfinished_bytes_max,
             ),
+            connections_max=self.config.connections_max or None,
             tls=checked_settings(tls),
             ip_rules=self._admission,
         )
@@ -111,6 +113,7 @@ class NameServer:
             configuration=self._configuration,
             now_ms=loop_ms,
             save=self._save,
+            on_change=self._changed,
             accounts=self._accounts,
             trail=None if self._audit is None else audit_trail(self._audit),
         )
@@ -139,6 +142,8 @@ class NameServer:
                 does not come only when a setting changes.
         """
         self._load()
+        self._configuration.load()
+        self._changed(self._configuration.now)
         self._check_writable()
         self._accounts.load()
         if self._audit is not None:
@@ -157,7 +162,7 @@ class NameServer:
         """Finishes the requests in progress, then closes all connections."""
         if self._scan is not None:
             self._scan.cancel()
-        await self._server.drain(Deadline.after_ms(self.config.drain_ms))
+        await self._server.drain(Deadline.after_ms(self._configuration.now.drain_ms))
         await self._server.__aexit__(kind, error, trace)
         for task in self._notices:
             task.cancel()
@@ -216,6 +221,16 @@ class NameServer:
             await self._pool.send_oneway(address, header, deadline=Deadline.after(_NOTICE_SECONDS))
         except SprocketError as error:
             logger.info("%s is not notified: %s", address, error)
+
+    def _changed(self, config: NameServerConfig) -> None:
+        """Tells the tables of the settings in force."""
+        self._settings.limit(config.kv_entries_max)
+        self._routes.change(
+            expiry_ms=config.broker_expiry_ms,
+            topics_max=config.topics_max,
+            brokers_max=config.brokers_max,
+            absent_are_deleted=config.topics_absent_are_deleted,
+        )
 
     def _scan_later(self) -> None:
         loop = asyncio.get_running_loop()

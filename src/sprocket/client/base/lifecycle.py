@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from functools import cached_property
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from sprocket.base.errors import UsageError
+from sprocket.client.base.spans import Spans, spans_of
 
 
 class Lifecycle(ABC):
@@ -25,6 +27,11 @@ class Lifecycle(ABC):
                     f"{cls.__name__}(..., config={kind}({name}={named[name]!r}))"
                 )
         return super().__new__(cls)
+
+    @cached_property
+    def _spans(self) -> Spans | None:
+        """Makes its spans; None if it makes none."""
+        return spans_of(self)
 
     def _check_loop(self) -> None:
         """Raises UsageError in another loop than the one that the client was started in."""

@@ -148,7 +148,7 @@ class OperationRunner:
 
     async def _run(self, operation: Operation, asked: Any, who: ApiCaller) -> Any:
         given = OperationEnvironment(
-            caller=self._caller(who.signer),
+            caller=self.caller_of(who.signer),
             now_ms=self.now_ms,
             ids=self._ids,
             audit_folder=self.settings.audit_folder,
@@ -164,8 +164,8 @@ class OperationRunner:
             logger.info("%s by %s: %d changes", operation.name, who.name, len(result.changes))
         return result
 
-    def _caller(self, signer: Signer | None) -> Caller:
-        """Connections of one user are never another's."""
+    def caller_of(self, signer: Signer | None) -> Caller:
+        """Asks in the name of a user, over connections that are never those of another."""
         key = None if signer is None else (signer.access_key, signer.secret_key)
         found = self._callers.get(key)
         if found is None:

@@ -72,9 +72,14 @@ class _QuietServer(uvicorn.Server):
 
 
 class WebServer:
-    """Serves an application. Use it with `async with`, and `serve` inside."""
+    """Serves an application. Use it with `async with`, and `serve` inside.
 
-    def __init__(self, app: Any, where: WebAddress) -> None:
+    Args:
+        has_websockets: whether the application serves WebSockets too.
+    """
+
+    def __init__(self, app: Any, where: WebAddress, *, has_websockets: bool = False) -> None:
+        self._has_websockets = has_websockets
         self._app = app
         self._where = where
         self._socket: socket.socket | None = None
@@ -107,7 +112,8 @@ class WebServer:
         config = uvicorn.Config(
             self._app, log_config=None, access_log=False, server_header=False, lifespan="on",
             limit_concurrency=_AT_ONCE_MAX, timeout_graceful_shutdown=_DRAIN_SECONDS,
-            h11_max_incomplete_event_size=_HEADER_BYTES_MAX, ws="none", proxy_headers=False,
+            h11_max_incomplete_event_size=_HEADER_BYTES_MAX, proxy_headers=False,
+            ws="websockets-sansio" if self._has_websockets else "none",
             ssl_certfile=where.certificate, ssl_keyfile=where.key,
         )  # fmt: skip
         try:

@@ -1,0 +1,1 @@
+"""What the pages of the console show, made from the results of operations: values only."""
