@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, TypeVar, Unpack, overload
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import ClosedError, SprocketError, UsageError
+from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.base.arguments import chosen, settings
 from sprocket.client.base.lifecycle import Lifecycle
 from sprocket.client.base.nameservers import nameserver_addresses
@@ -278,11 +278,6 @@ class PushConsumer(Lifecycle):
         if self._session is None:
             raise ClosedError("the consumer is not started, or is closed")
         return self._dispatcher.iterated
-
-    @property
-    def refusal(self) -> SprocketError | None:
-        """Why access control refuses something, if it does so now; the consumer goes on trying."""
-        return self._session.reachability.refusal if self._session is not None else None
 
     async def start(self) -> None:
         """Joins the group. Servers that do not run yet are contacted again in the background.
