@@ -173,6 +173,7 @@ class Proxy:
         receipts = Receipts(brokers, clock)
         self._clients = clients = ServedClients(
             clients_max=config.clients_max,
+            connection_max=config.connection_clients_max,
             settings_bytes_max=config.settings_bytes_max,
             expiry_seconds=config.client_expiry_ms / 1000,
             receive=self._asked_inside,
