@@ -61,6 +61,10 @@ class PageVisit:
         """A parameter; empty if the address does not have it."""
         return self._parameters.get(name, "")[:2_000]
 
+    def keep(self, **parameters: str) -> None:
+        """Keeps what was chosen on the page, for when its content is made anew."""
+        self._parameters.update(parameters)
+
     @property
     def user(self) -> str | None:
         """The user; None where the brokers know none."""
