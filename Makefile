@@ -17,6 +17,8 @@
 #   make test-dist   the same, installed and run on every Python of pyproject.toml that is here
 #   make image    builds the container image, with docker, podman or buildah
 #   make test-image  the same, and a broker run in it (ARGS='--python IMAGE': on another base)
+#   make docs     the documentation as a site, in site/, with all links checked
+#   make upgrade FROM=<commit>  a rolling upgrade from older code, under load (takes etcd)
 #   make clean    removes what these made
 
 PYTHON ?= python3
@@ -37,7 +39,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help screenshots native run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies dist test-dist image test-image clean
+.PHONY: help screenshots native run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies dist test-dist image test-image docs upgrade clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -131,14 +133,30 @@ dependencies: $(VENV)/dev.stamp
 dist: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.packaging.matrix --only-build
 
+# A group of brokers with older code is upgraded one by one; ARGS=--back: and back again.
+upgrade: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.soak.upgrade --from $(or $(FROM),$(error make upgrade FROM=<commit>)) $(ARGS)
+
+docs: $(VENV)/dev.stamp
+	@$(PIP) install -e '.[docs]'
+	@$(BIN)/python docs/site/build.py $(ARGS)
+
 image: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.packaging.image --only-build $(ARGS)
 
-test-image: $(VENV)/dev.stamp
+test-# A group of brokers with older code is upgraded one by one; ARGS=--back: and back again.
+upgrade: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.soak.upgrade --from $(or $(FROM),$(error make upgrade FROM=<commit>)) $(ARGS)
+
+docs: $(VENV)/dev.stamp
+	@$(PIP) install -e '.[docs]'
+	@$(BIN)/python docs/site/build.py $(ARGS)
+
+image: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.packaging.image $(ARGS)
 
 test-dist: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.packaging.matrix
 
 clean:
-	rm -rf .venv .venv-3.* sprocket-data build dist .mypy_cache .ruff_cache .pytest_cache tests/compat/java/target tests/compat/clients5/java/target .bench
+	rm -rf .venv .venv-3.* sprocket-data build dist site .mypy_cache .ruff_cache .pytest_cache tests/compat/java/target tests/compat/clients5/java/target .bench

@@ -25,6 +25,7 @@ from bench import (
     pull,
     rebalance,
     replicas,
+    scale,
     send,
     store,
     timers,
@@ -44,6 +45,7 @@ BENCHES = {
     "pop-client": pop_client,
     "rebalance": rebalance,
     "replicas": replicas,
+    "scale": scale,
     "processes": processes,
     "catchup": catchup,
     "filters": filters,
@@ -66,14 +68,17 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer cases, smaller runs")
     parser.add_argument("--rounds", type=int, default=3, help="counted runs of each side")
     parser.add_argument(
-        "--only", action="append", choices=compare.PARTS, help="a part of spark; may be given again"
-    )
+        "--only", action="append", metavar="PART",
+        help=f"a part, may be given again: of spark {', '.join(compare.PARTS)}; of scale "
+        f"{', '.join(scale.PARTS)}",
+    )  # fmt: skip
     asked = parser.parse_args()
     unknown = sorted(set(asked.name) - set(BENCHES))
     if unknown:
         parser.error(f"no bench is named {unknown[0]}; there are {', '.join(BENCHES)}")
-    if asked.only and asked.name != ["spark"]:
-        parser.error("--only names parts of spark")
+    parts = {"spark": compare.PARTS, "scale": scale.PARTS}.get("".join(asked.name), ())
+    if strange := sorted(set(asked.only or ()) - set(parts)):
+        parser.error(f"--only {strange[0]}: no part of {' '.join(asked.name)}")
     console = Console()
     console.print(f"{os.cpu_count()} cores; load before: {os.getloadavg()[0]:.1f}")
     console.print(f"Python {sys.version}")

@@ -1,4 +1,7 @@
-"""Sends: rate, CPU of the broker per message, and latency, beside the Java broker."""
+"""Sends: rate, CPU of the broker per message, and latency, beside the Java broker.
+
+Batches have rows of their own: their figures are those of a message, latencies those of a batch.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,28 @@ from bench.brokers import Node, both, create_topic, sprocket_node
 from bench.figures import CPU, P50, P99, RATE, Figure, Report, Sample, cpu_seconds, interleave
 from bench.load import Outcome, drive, frame, send_fields
 from sprocket.broker.sending import kernel
+from sprocket.message.batch import BatchedMessage, encode
 
 QUEUES = 8
 TOPIC = "BenchSend"
 #: Different messages that a run goes round.
 MESSAGES = 2048
+#: Messages of a batch.
+BATCH = 100
 
 GENERATOR = Figure("generator CPU", "µs/message", False)
 
 
 def send_run(
-    node: Node, *, size: int, total: int, connections: int, in_flight: int
+    node: Node, *, size: int, total: int, connections: int, in_flight: int, batch: int = 0
 ) -> tuple[Outcome, float]:
-    """One run of sends; what was seen, and the broker's CPU seconds."""
-    requests = messages(TOPIC, QUEUES, size)
+    """One run of sends, or of batches; what was seen, and the broker's CPU seconds.
+
+    Args:
+        total: how many requests.
+        batch: messages in each; 0 for sends of single messages.
+    """
+    requests = batches(TOPIC, QUEUES, size, batch) if batch else messages(TOPIC, QUEUES, size)
     before = cpu_seconds(node.pid)
     seen = drive(
         node.broker_port, requests, total=total, connections=connections, in_flight=in_flight
@@ -43,15 +54,28 @@ def messages(topic: str, queues: int, size: int) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def measurement(node: Node, total: int, **case: int) -> Callable[[], Sample]:
+def batches(topic: str, queues: int, size: int, count: int) -> list[tuple[bytes, bytes]]:
+    """Batches (code 320) to all queues in turn; each message has a unique key of its own."""
+    body = b"x" * size
+    requests = []
+    for number in range(MESSAGES // 16):
+        fields = send_fields(topic, number % queues, number) | {"m": "true"}
+        keyed = (send_fields(topic, 0, number * count + place)["i"] for place in range(count))
+        parts = [BatchedMessage(0, body, text) for text in keyed]
+        requests.append(frame(320, fields, encode(parts)))
+    return requests
+
+
+def measurement(node: Node, total: int, batch: int = 0, **case: int) -> Callable[[], Sample]:
     def measure() -> Sample:
-        seen, cpu = send_run(node, total=total, **case)
+        seen, cpu = send_run(node, total=total, batch=batch, **case)
+        sent = seen.answered * max(batch, 1)
         return {
-            RATE: seen.per_second,
-            CPU: cpu / seen.answered * 1e6,
+            RATE: seen.per_second * max(batch, 1),
+            CPU: cpu / sent * 1e6,
             P50: seen.quantile_ms(0.5),
             P99: seen.quantile_ms(0.99),
-            GENERATOR: seen.cpu_seconds / seen.answered * 1e6,
+            GENERATOR: seen.cpu_seconds / sent * 1e6,
         }
 
     return measure
@@ -79,6 +103,22 @@ def main(console: Console, folder: Path, *, quick: bool, rounds: int) -> None:
             case = f"{size} B, {connections} connection(s), {in_flight} in flight"
             console.log(case)
             report.add(case, interleave(sides, rounds=rounds))
+        for size, connections, in_flight in batch_cases(quick):
+            total = 1_000 if quick else 3_000
+            sides = {
+                name: measurement(
+                    node,
+                    total,
+                    batch=BATCH,
+                    size=size,
+                    connections=connections,
+                    in_flight=in_flight,
+                )
+                for name, node in nodes.items()
+            }
+            case = f"batches of {BATCH} x {size} B, {connections} connection(s), {in_flight}"
+            console.log(case)
+            report.add(f"{case} in flight", interleave(sides, rounds=rounds))
         report.show(console)
 
 
@@ -92,3 +132,8 @@ def cases(quick: bool) -> Sequence[tuple[int, int, int]]:
         for connections in (1, 8)
         for in_flight in (64, 256)
     ] + [(1024, 1, 1)]  # fmt: skip
+
+
+def batch_cases(quick: bool) -> Sequence[tuple[int, int, int]]:
+    """The same for batches."""
+    return [(100, 1, 8)] if quick else [(100, 1, 1), (100, 1, 8), (100, 8, 32), (1024, 1, 8)]

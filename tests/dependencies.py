@@ -19,7 +19,7 @@ from pathlib import Path
 
 PACKAGE = "sprocketmq"
 #: Extras that only developers install.
-_TOOLS = frozenset({"dev", "deploy", "fuzz", "security"})
+_TOOLS = frozenset({"dev", "deploy", "docs", "fuzz", "security"})
 
 
 def needed() -> dict[str, str]:

@@ -70,7 +70,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "broker": (
         ("replica_config",), ("account_config",), ("pop_config",), ("lite_config",),
         ("elector_config",),
-        ("config", "settings", "dispatch", "slave_requests"),
+        ("config", "live_settings", "settings", "dispatch", "slave_requests"),
         ("tables",), ("members",), ("reading", "sending"), ("pop",), ("lite", "logical"),
         ("operate",),
     ),

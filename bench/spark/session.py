@@ -23,7 +23,7 @@ class Session:
     """
 
     def __init__(self, ground: Ground, master: str, log: Path) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
         self._log = log.open("w")
         self._process = subprocess.Popen(
             [str(ground.python), "-m", "bench.spark.worker"],

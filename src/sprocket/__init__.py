@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from sprocket.client.producer import Producer
     from sprocket.client.pull_consumer import PullConsumer, Pulled
     from sprocket.client.push_consumer import PushConsumer
+    from sprocket.client.sending.many import SomeNotSent
     from sprocket.client.sending.sender import Sent
     from sprocket.client.simple_consumer import SimpleConsumer
     from sprocket.client.tracing import Tracer
@@ -92,6 +93,7 @@ __all__ = [
     "Sent",
     "SimpleConfig",
     "SimpleConsumer",
+    "SomeNotSent",
     "SprocketError",
     "Standalone",
     "StoreError",
@@ -126,6 +128,7 @@ _HOMES = {
     "QueueId": "sprocket.message.queue",
     "SendStatus": "sprocket.clientcore.replies",
     "Sent": "sprocket.client.sending.sender",
+    "SomeNotSent": "sprocket.client.sending.many",
     "SimpleConfig": "sprocket.client.pop_config",
     "SimpleConsumer": "sprocket.client.simple_consumer",
     "Standalone": "sprocket.standalone",

@@ -230,8 +230,8 @@ class Standalone:
             replace(
                 config,
                 nameservers=(self.nameserver_address,),
-                authentication=config.authentication or rules.authentication,
-                authorization=config.authorization or rules.authorization,
+                authentication=config.authentication or rules.is_closed,
+                authorization=config.authorization or rules.judges_rights,
                 inner_keys=config.inner_keys or rules.inner_keys,
             ),
             clock=SystemClock(),

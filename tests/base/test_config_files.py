@@ -86,7 +86,6 @@ def test_a_setting_of_rocketmq_without_meaning_here_is_a_note() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "aclEnable=true",
         "duplicationEnable=true",
         "enableDLegerCommitLog=TRUE",
         "storeType=defaultRocksDB",
@@ -97,7 +96,7 @@ def test_a_broker_is_not_open_or_alone_against_its_file(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["aclEnable=false", "duplicationEnable=false", "storeType=default"]
+    "line", ["duplicationEnable=false", "enableDLegerCommitLog=false", "storeType=default"]
 )
 def test_what_it_does_without_may_stand_in_the_file(line: str) -> None:
     assert len(loads("broker.conf", line).notes) == 1
@@ -191,7 +190,7 @@ def test_an_unknown_override_is_refused() -> None:
 
 
 def test_all_faults_of_all_sources_are_reported_together() -> None:
-    text = "brokerNmae=b\nlistenPort=70k\nisOpen=perhaps\nx=SYNK_FLUSH\naclEnable=true\n"
+    text = "brokerNmae=b\nlistenPort=70k\nisOpen=perhaps\nx=SYNK_FLUSH\nduplicationEnable=true\n"
     with pytest.raises(ConfigError) as raised:
         load(
             KINDS,
@@ -205,9 +204,8 @@ def test_all_faults_of_all_sources_are_reported_together() -> None:
         "a.conf:3: isOpen (broker.is_open) takes true or false, not 'perhaps'",
         "a.conf:4: x (store.flush) is one of ASYNC_FLUSH, SYNC_FLUSH, not 'SYNK_FLUSH'; "
         "did you mean 'SYNC_FLUSH'?",
-        "a.conf:5: 'aclEnable=true' asks for access control by files (turn plain_acl.yml into "
-        "users with `sprocket acl import`), which there is not here; "
-        "take the line out to go without",
+        "a.conf:5: 'duplicationEnable=true' asks for replication by its clients, which there is "
+        "not here; take the line out to go without",
         "environment variable SPROCKET_STORE_RATIO: store.ratio is at most 1, not 2.0",
         "command line (broker.prot): unknown setting 'broker.prot'; did you mean 'broker.port'?",
         "command line (broker.port): broker.port is at least 0, not -1",

@@ -28,13 +28,9 @@ def test_every_name_of_every_release_is_classified_once() -> None:
     assert table.demands.keys() <= table.without_effect.keys()
 
 
-ACCESS_FILES = "access control by files (turn plain_acl.yml into users with `sprocket acl import`)"
-
-
 @pytest.mark.parametrize(
     ("name", "value", "what"),
     [
-        ("aclEnable", "on", ACCESS_FILES),
         ("duplicationEnable", "true", "replication by its clients"),
         ("enableControllerInNamesrv", "TRUE", "a controller beside the name server"),
         ("enableDLegerCommitLog", " true ", "replication by DLedger"),
@@ -51,7 +47,6 @@ def test_what_asks_for_safety_is_demanded(name: str, value: str, what: str) -> N
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("aclEnable", "false"),
         ("duplicationEnable", "false"),
         ("messageStorePlugIn", ""),
         ("tls.test.mode.enable", "true"),

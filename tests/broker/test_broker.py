@@ -238,3 +238,17 @@ def test_many_clients_at_once_each_get_their_own() -> None:
         await asyncio.gather(*(one(number) for number in range(300)))
 
     play(test)
+
+
+def test_a_broker_takes_as_many_connections_as_are_set() -> None:
+    async def test(asker: Asker) -> None:
+        await asker.create("T")
+        host, port = asker.broker.address.rsplit(":", 1)
+        lines = [await asyncio.open_connection(host, int(port)) for _ in range(2)]
+        await asyncio.sleep(1)
+        assert not lines[0][0].at_eof()
+        assert await lines[1][0].read() == b""
+        for _, writer in lines:
+            writer.close()
+
+    play(test, connections_max=2)

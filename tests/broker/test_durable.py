@@ -38,6 +38,7 @@ from sprocket.protocol.requests.account import (
     UpdateAcl,
     UpdateUser,
 )
+from sprocket.protocol.requests.admin import SetReadAhead, UpdateBrokerConfig
 from sprocket.protocol.requests.group import (
     CreateGroup,
     CreateGroups,
@@ -329,10 +330,19 @@ async def deletes_policy(asker: Asker) -> None:
     await done(asker, DeleteAcl(subject="User:ann", resource="Topic:T"))
 
 
+async def changes_settings(asker: Asker) -> None:
+    await done(asker, UpdateBrokerConfig(), b"fileReservedTime=24\nlongPollingEnable=false\n")
+
+
+async def reads_as_asked(asker: Asker) -> None:
+    await done(asker, SetReadAhead(read_ahead_mode=1))
+
+
 _READS = "it changes nothing"
 _CLIENT = "it asks a client"
 _BACK = "the next request of the same client brings it back"
 #: Every request code of a broker: the changes that are tried, or why there is nothing to keep.
+_FILES = "at a broker that reads plain_acl.yml: see tests/broker/operate/test_plain_accounts.py"
 WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.SEND_MESSAGE: (sends,),
     RequestCode.SEND_MESSAGE_V2: (sends_short,),
@@ -369,9 +379,13 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.AUTH_CREATE_ACL: (makes_policy,),
     RequestCode.AUTH_UPDATE_ACL: (makes_policy,),
     RequestCode.AUTH_DELETE_ACL: (deletes_policy,),
+    RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: _FILES,
+    RequestCode.DELETE_ACL_CONFIG: _FILES,
+    RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: _FILES,
+    RequestCode.UPDATE_BROKER_CONFIG: (changes_settings,),
+    RequestCode.SET_COMMITLOG_READ_MODE: (reads_as_asked,),
     # What is lost on purpose, or costs nothing.
     RequestCode.UPDATE_CONSUMER_OFFSET: "saved in rounds: messages may come twice, never not",
-    RequestCode.UPDATE_BROKER_CONFIG: "it counts until the broker stops; files are the user's",
     RequestCode.HEART_BEAT: _BACK,
     OwnRequestCode.PROXIED_CLIENTS: _BACK,
     RequestCode.LITE_SUBSCRIPTION_CTL: _BACK,
@@ -381,7 +395,6 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.CLEAN_UNUSED_TOPIC: "queues that come back belong to no topic",
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: _READS,
     RequestCode.DELETE_EXPIRED_COMMITLOG: _READS,
-    RequestCode.SET_COMMITLOG_READ_MODE: "it counts until the broker stops",
     OwnRequestCode.HAND_OVER: "an elector keeps it, and this broker has none",
     OwnRequestCode.REMOVE_FILTER: "real processes: see the tests of filters in Python",
     RequestCode.PULL_MESSAGE: _BACK,
@@ -397,6 +410,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
             RequestCode.AUTH_LIST_USER,
             RequestCode.AUTH_GET_ACL,
             RequestCode.AUTH_LIST_ACL,
+            RequestCode.GET_BROKER_CLUSTER_ACL_INFO,
             OwnRequestCode.GROUP_STATE,
             OwnRequestCode.ESCAPED_MESSAGES,
             OwnRequestCode.HELD_LEASES,
@@ -474,6 +488,7 @@ async def known(asker: Asker) -> dict[str, Any]:
         ],
         "accounts": tables.accounts.to_json(),
         "modes": tables.request_modes.to_json(),
+        "settings": asker.broker.settings.lines(),
         "leases": decode_state(encode_state(tables.lock_table.to_json()))["lockTable"],
         "undecided": tables.ledger.by_topic,
         "messages": {

@@ -93,6 +93,7 @@ def test_a_value_out_of_bounds_is_refused_by_name(kind: type, each: Declared) ->
 BOUND = {
     "broker.authorization",
     "broker.id",
+    "broker.plain_acl",
     "broker.controller_mode",
     "broker.elector_cert",
     "broker.elector_key",

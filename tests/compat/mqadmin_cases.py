@@ -230,8 +230,18 @@ CASES: tuple[Case, ...] = (
         note=_CONTROLLED,
     ),
     refused("resetMasterFlushOffset -b {follower} -o 0", "compares its log"),
-    refused("addBroker -c {broker} -b {folder}/broker.conf", "no container", ours="broker"),
-    refused("removeBroker -c {broker} -b DefaultCluster:broker-a:0", "no container"),
+    refused(
+        "addBroker -c {broker} -b {folder}/broker.conf",
+        "no container",
+        ours="[`sprocket broker --processes`](processes.md)",
+        note="works at a container",
+    ),
+    refused(
+        "removeBroker -c {broker} -b DefaultCluster:broker-a:0",
+        "no container",
+        ours="[`sprocket broker --processes`](processes.md)",
+        note="works at a container",
+    ),
     # What RocketMQ's broker has and ours has not.
     refused("getColdDataFlowCtrInfo -b {broker}", "quotas", ours="config quotas"),
     refused("updateColdDataFlowCtrGroupConfig -b {broker} -g G -v 1024", "quotas"),

@@ -13,7 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from sprocket.auth.needs import RULES
+from sprocket.protocol.codes import OwnRequestCode
 from sprocket.protocol.codes import RequestCode as R
+from tests.broker.test_closed import BODIES, FIELDS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "plain_acl"
 _FOLDER = Path(__file__).parent / "acl4"
@@ -106,6 +109,8 @@ accounts:
 - {accessKey: same-name, secretKey: "87654321", defaultTopicPerm: SUB}
 """,
 }
+#: One whose account has no permission at all.
+CLOSED_FILE = "accounts: [{accessKey: nothing-said, secretKey: true-secret}]"
 _SECRETS = {"openuser": "secret-1", "nothing-said": "true-secret"}
 _TOPICS = ("topicA", "topicB", "topicC", "topicD", "topicE", "topicX", "RMQ_SYS_TRACE_TOPIC")
 _GROUPS = ("groupA", "groupB", "groupC", "groupX")
@@ -192,6 +197,16 @@ def account_cases() -> Iterator[dict[str, Any]]:
             yield {"file": file, "key": key, "secret": secret, "from": "172.16.0.1", **request}
 
 
+def code_cases() -> Iterator[dict[str, Any]]:
+    """Each request that our broker has, of an account without any permission."""
+    for code in sorted(set(RULES) - set(OwnRequestCode)):
+        body = BODIES.get(code)
+        request = _request(str(code), code, body=body.decode() if body else None, **FIELDS)
+        request["fields"] |= {"clientID": "c", "commitOffset": "0"}
+        key, secret = "nothing-said", "true-secret"
+        yield {"file": "closed", "key": key, "secret": secret, "from": "172.16.0.1", **request}
+
+
 def who(case: dict[str, Any]) -> tuple[Any, ...]:
     """Who asks in a case, and from where."""
     return case["file"], case["key"], case["secret"], case["from"]
@@ -206,7 +221,7 @@ def record() -> None:
     """Asks RocketMQ's module and writes down what it says."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        files = dict(FILES)
+        files = {**FILES, "closed": CLOSED_FILE}
         files |= {f"white-{at}": address_file(each) for at, each in enumerate(ADDRESSES + REFUSED)}
         for name, text in files.items():
             path = root / name / "conf" / "plain_acl.yml"
@@ -219,7 +234,8 @@ def record() -> None:
             for at in range(len(ADDRESSES + REFUSED))
             for place in FROM
         ]
-        asked = [{**each, "home": str(root / each["file"])} for each in accounts + places]
+        codes = list(code_cases())
+        asked = [{**each, "home": str(root / each["file"])} for each in accounts + places + codes]
         answers = _ask(asked, root)
     refused = {each["file"]: answer for each, answer in zip(accounts, answers, strict=False)}
     assert not any("broken" in each for each in refused.values()), refused
@@ -230,6 +246,9 @@ def record() -> None:
         if answer["allowed"]:
             names.append(each["name"])
     _write("accounts.json", [[*key, names] for key, names in allowed.items()])
+    of_codes = zip(codes, answers[-len(codes) :], strict=True)
+    _write("codes.json", [[each["code"], answer["allowed"]] for each, answer in of_codes])
+    answers = answers[: -len(codes)]
     table: dict[str, Any] = {}
     for each, answer in zip(places, answers[len(accounts) :], strict=True):
         white = (ADDRESSES + REFUSED)[int(each["file"].removeprefix("white-"))]

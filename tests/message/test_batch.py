@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sprocket.base.errors import LocalProtocolError, RemoteProtocolError
-from sprocket.message.batch import BatchedMessage, decode, encode
+from sprocket.message.batch import BatchedMessage, columns, decode, encode
 
 parts = st.lists(
     st.builds(
@@ -58,3 +58,68 @@ def test_bodies_are_not_copied() -> None:
     (part,) = decode(raw)
     raw[20:23] = b"xyz"
     assert bytes(part.body) == b"xyz"
+
+
+alike = st.tuples(st.integers(0, 30), st.integers(0, 20), st.integers(1, 6)).flatmap(
+    lambda sizes: st.lists(
+        st.builds(
+            BatchedMessage,
+            st.integers(-(2**31), 2**31 - 1),
+            st.binary(min_size=sizes[0], max_size=sizes[0]),
+            st.text("ab", min_size=sizes[1], max_size=sizes[1]),
+        ),
+        min_size=sizes[2],
+        max_size=sizes[2],
+    )
+)
+
+
+@given(parts.filter(bool) | alike)
+def test_the_columns_of_a_batch_are_what_its_messages_say(
+    given_parts: list[BatchedMessage],
+) -> None:
+    found = columns(encode(given_parts), count_max=10)
+    assert found is not None
+    assert list(zip(*found, strict=True)) == [
+        (p.flag, p.body, p.properties.encode()) for p in given_parts
+    ]
+
+
+@given(st.binary(max_size=80) | parts.map(encode).flatmap(lambda raw: st.just(raw[:-1])))
+def test_columns_are_found_where_the_messages_are_and_nowhere_else(raw: bytes) -> None:
+    try:
+        wanted = decode(raw)
+    except RemoteProtocolError:
+        assert columns(raw, count_max=10) is None
+        return
+    found = columns(raw, count_max=10)
+    assert (found is not None) == bool(wanted)
+    if found is not None:
+        assert list(found.bodies) == [bytes(p.body) for p in wanted]
+        assert [text.decode("utf-8", "replace") for text in found.properties] == [
+            p.properties for p in wanted
+        ]
+
+
+@given(alike, st.data())
+def test_wrong_lengths_in_a_batch_of_like_messages_are_seen(
+    given_parts: list[BatchedMessage], data: st.DataObject
+) -> None:
+    raw = bytearray(encode(given_parts))
+    at = data.draw(st.integers(0, len(raw) - 1))
+    raw[at] = data.draw(st.integers(0, 255))
+    try:
+        wanted = decode(bytes(raw))
+    except RemoteProtocolError:
+        assert columns(bytes(raw), count_max=10) is None
+    else:
+        found = columns(bytes(raw), count_max=10)
+        assert found is not None
+        assert list(found.bodies) == [bytes(p.body) for p in wanted]
+
+
+def test_more_messages_than_may_be_have_no_columns() -> None:
+    for more in (b"", b"longer"):
+        some = [BatchedMessage(0, b"x", "")] * 10 + [BatchedMessage(0, b"x" + more, "")]
+        assert columns(encode(some), count_max=10) is None
+        assert columns(encode(some), count_max=11) is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sprocket.metrics.names import BROKER, NAMESERVER, PROXY
+from sprocket.metrics.names import BROKER, CONTAINER, NAMESERVER, PROXY
 
 PAGE = Path(__file__).parents[2] / "docs/guide/metrics.md"
 MARK = "<!-- the table is made from sprocket.metrics.names: python -m tests.metrics.table -->\n"
@@ -13,7 +13,7 @@ MARK = "<!-- the table is made from sprocket.metrics.names: python -m tests.metr
 def table() -> str:
     """The table in Markdown."""
     rows = ["| Metric | Kind | Labels | |", "|---|---|---|---|"]
-    for metric in (*BROKER, *NAMESERVER, *PROXY):
+    for metric in (*BROKER, *NAMESERVER, *PROXY, *CONTAINER):
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         unit = f" In {metric.unit}." if metric.unit else ""
         rows.append(

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 from sprocket.metrics.model import Kind
-from sprocket.metrics.names import BROKER, NAMESERVER, PROXY
+from sprocket.metrics.names import BROKER, CONTAINER, NAMESERVER, PROXY
 from tests.metrics.table import MARK, PAGE, table
 
-ALL = {metric.name: metric for metric in (*BROKER, *NAMESERVER, *PROXY)}
+ALL = {metric.name: metric for metric in (*BROKER, *NAMESERVER, *PROXY, *CONTAINER)}
 COMMON = {"cluster", "node_type", "node_id"}
 DASHBOARD = Path(__file__).parents[2] / "docs/grafana/sprocket.json"
 #: Names and labels of RocketMQ 5.3, from its classes of constants, as far as there are metrics of

@@ -36,6 +36,7 @@ CLOSED: dict[str, Any] = {
     "first_user": '{"username":"root","password":"root\'s"}',
 }
 ANN = Signer("ann", "ann's")
+BUSY = 2
 
 
 class Desk:
@@ -193,3 +194,24 @@ def test_a_closed_broker_registers_at_a_closed_name_server_with_its_keys() -> No
         await cluster.stop()
 
     simulate(main)
+
+
+def test_limits_know_the_users_and_count_what_is_refused() -> None:
+    async def test(desk: Desk) -> None:
+        await make_ann(desk)
+        for wanted in (REFUSED, REFUSED, BUSY):  # whoever signs without rights counts, too
+            assert await desk.code(route.ClusterOf(), by=ANN) == wanted
+        for _ in range(4):
+            assert await desk.code(route.ClusterOf(), by=ROOT_USER) == 0
+            liar = Signer("ann", "guessed")  # who is not ann does not take what is hers
+            assert await desk.code(route.ClusterOf(), by=liar) == REFUSED
+
+    play(test, quotas=("user ann requests=1/2",))
+
+
+def test_limits_of_addresses_hold_for_what_is_refused() -> None:
+    async def test(desk: Desk) -> None:
+        codes = [await desk.code(route.ClusterOf(), by=None) for _ in range(4)]
+        assert codes == [REFUSED, REFUSED, BUSY, BUSY]
+
+    play(test, quotas=("ip * requests=1/2",))

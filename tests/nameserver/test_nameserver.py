@@ -226,3 +226,25 @@ def test_an_address_that_asks_too_much_is_refused_and_brokers_stay_registered(
 
     run(story())
     assert any("its limit: further ones are closed" in each.message for each in caplog.records)
+
+
+def test_changes_of_its_own_settings_act_at_once_and_outlive_it(tmp_path: Path) -> None:
+    path = str(tmp_path / "kvConfig.json")
+
+    async def story(*lines: str, topics_max: int = 5) -> dict[str, str]:
+        config = NameServerConfig(port=0, kv_path=path, topics_max=topics_max)
+        async with NameServer(config) as server, Pool() as pool:
+            body = "".join(f"{line}\n" for line in lines).encode()
+            reply = await ask(pool, server, route.UpdateNameServerConfig(), body)
+            assert reply.code == 0, reply.remark
+            assert server.routes._absent_are_deleted
+            shown = await ask(pool, server, route.ReadNameServerConfig())
+            return dict(each.split("=", 1) for each in bytes(shown.body).decode().splitlines())
+
+    run(story("deleteTopicWithBrokerRegistration=true", "nameserver.topics_max=7"))
+    shown = run(story())
+    assert (shown["deleteTopicWithBrokerRegistration"], shown["nameserver.topics_max"]) == (
+        "true",
+        "7",
+    )
+    assert run(story(topics_max=9))["nameserver.topics_max"] == "9"

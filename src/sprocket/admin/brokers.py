@@ -126,8 +126,8 @@ async def change_settings(
 ) -> list[str]:
     """Changes settings at all masters, those of a cluster, or one. Each broker takes all or none.
 
-    The change of a Sprocket broker is in force until it stops; Java's brokers write it into their
-    file, and ignore names that they do not know.
+    A Sprocket broker keeps the change until its configuration is changed; Java's brokers write it
+    into their file, and ignore names that they do not know.
 
     Returns:
         Names of the brokers.

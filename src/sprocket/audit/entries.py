@@ -25,8 +25,8 @@ from sprocket.protocol.requests.table import REQUESTS
 #: The longest text of a field, the most items of a list, and the most bytes of all that a request
 #: names.
 _TEXT_MAX, _ITEMS_MAX, _NAMED_BYTES_MAX = 400, 100, 8_000
-#: Fields that prove who somebody is.
-_PROOFS = frozenset({"signature"})
+#: Fields that prove who somebody is, now or later.
+_PROOFS = frozenset({"signature", "secretKey"})
 
 #: What a body names, by request code; it raises `ProtocolError` for a body that is none.
 BodyNames = Mapping[int, Callable[[Buffer], dict[str, Any]]]

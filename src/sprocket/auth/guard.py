@@ -9,14 +9,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from sprocket.auth.accounts import AccountTable, User
+from sprocket.auth.accounts import User
 from sprocket.auth.needs import RULES, Rule, needs_of
 from sprocket.auth.policies import Judgement, Need
 from sprocket.base.errors import NoPermission
 from sprocket.base.suggestions import shown
 from sprocket.protocol.command import Command
 from sprocket.protocol.signing import is_signed_with, signer_of
+
+
+class WhatUserMay(Protocol):
+    """What one user may do."""
+
+    def judge(self, need: Need, source: str) -> Judgement:
+        """Whether a request from an IP address may have what it needs."""
+        ...
+
+
+class KnownUsers(Protocol):
+    """Users, their keys, and what they may do."""
+
+    @property
+    def users(self) -> Mapping[str, User]:
+        """The users by name."""
+        ...
+
+    def policies_of(self, name: str) -> WhatUserMay:
+        """What a user may do."""
+        ...
+
+    def is_super(self, name: str | None) -> bool:
+        """Whether there is a super user of this name who is enabled."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +70,8 @@ class Guard:
     Args:
         rules: returns what is checked now.
         table: what each request needs.
+        passes: whether a request with the key of a user, or with none, passes from an IP address
+            without a signature; None if none does.
 
     Attributes:
         refused: how many requests were refused.
@@ -51,10 +79,13 @@ class Guard:
 
     def __init__(
         self,
-        accounts: AccountTable,
+        accounts: KnownUsers,
         rules: Callable[[], GuardRules],
         table: Mapping[int, Rule] = RULES,
+        *,
+        passes: Callable[[str, str], bool] | None = None,
     ) -> None:
+        self._passes = passes
         self._accounts = accounts
         self._table = table
         self._rules = rules
@@ -77,6 +108,8 @@ class Guard:
         """
         rules = self._rules()
         if not rules.authenticates or command.code in rules.unsigned:
+            return ""
+        if self._passes is not None and self._passes(signer_of(command), source):
             return ""
         name = ""
         try:
@@ -102,7 +135,9 @@ class Guard:
         rules = self._rules()
         if not rules.authorizes or command.code in rules.unjudged:
             return
-        user = self._accounts.user(command.user or "")
+        user = self._accounts.users.get(command.user or "")
+        if user is None:
+            raise NoPermission(f"there is no user {shown(command.user or '')}")
         if not user.is_super:
             self._judge(user, needs, source)
 
@@ -137,7 +172,9 @@ class Guard:
 def refusal(name: str, need: Need, source: str, verdict: Judgement) -> str:
     """Why somebody may not do something, as RocketMQ begins it, with the entry that decides."""
     actions = " or ".join(need.actions)
-    why = f"its policy says {verdict.entry}" if verdict.entry else "no matched policies"
+    why = verdict.why or "no matched policies"
+    if verdict.entry is not None:
+        why = f"its policy says {verdict.entry}"
     return (
         f"User:{name} has no permission to access {need.resource} from {source}, {why}; "
         f"needed: {actions}"

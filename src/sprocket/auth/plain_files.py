@@ -45,6 +45,8 @@ _PERMISSIONS = {
     "SUB|PUB": frozenset({"Pub", "Sub"}),
     "DENY": frozenset[str](),
 }
+#: The words that 4.x knows.
+PERMISSION_WORDS = frozenset(_PERMISSIONS)
 _PREFIX = "tag:yaml.org,2002:"
 
 
@@ -89,16 +91,25 @@ class PlainAccount:
     groups: tuple[PlainPermission, ...]
 
 
+class PlainVersion(NamedTuple):
+    """How often RocketMQ's requests have changed a file, and when they last did, ms."""
+
+    counter: int = 0
+    timestamp: int = 0
+
+
 class PlainFile(NamedTuple):
     """A file.
 
     Attributes:
         white: addresses from which everything passes, with the networks that these are.
+        version: of what requests change; people who write the file need not keep it.
     """
 
     name: str
     accounts: tuple[PlainAccount, ...]
     white: tuple[tuple[LineText, tuple[str, ...]], ...]
+    version: PlainVersion = PlainVersion()
 
 
 def read_plain_file(name: str, data: bytes) -> PlainFile:
@@ -163,7 +174,7 @@ class _Reader:
             if text is not None and (networks := self._networks(node, text)):
                 white.append((LineText(text, _line(node)), networks))
         found = tuple(each for each in accounts if each is not None)
-        return PlainFile(self._name, found, tuple(white))
+        return PlainFile(self._name, found, tuple(white), _version(parts.get("dataVersion")))
 
     def _fields(self, node: Any, known: Sequence[str], what: str) -> dict[str, Any]:
         """The values of a mapping, by name. One without a value is left out."""
@@ -292,6 +303,18 @@ class _Reader:
 def _permission(name: str, word: str, at: LineText) -> PlainPermission:
     rights = _PERMISSIONS.get(word.strip())
     return PlainPermission(name, rights or frozenset(), rights is not None, at)
+
+
+def _version(node: Any) -> PlainVersion:
+    """The version in a node, as far as it is one."""
+    items = node.value if node is not None and node.id == "sequence" else ()
+    pairs = items[0].value if items and items[0].id == "mapping" else ()
+    found = {
+        key.value: int(value.value)
+        for key, value in pairs
+        if key.id == value.id == "scalar" and re.fullmatch(r"[0-9]{1,18}", value.value)
+    }
+    return PlainVersion(found.get("counter", 0), found.get("timestamp", 0))
 
 
 def _line(node: Any) -> int:

@@ -167,11 +167,13 @@ class Judgement(NamedTuple):
     Attributes:
         entry: the entry that decides; None if none matches.
         action: the action that was judged.
+        why: what decides, in words, where that is no entry; else empty.
     """
 
     is_allowed: bool
     entry: PolicyEntry | None
     action: Action
+    why: str = ""
 
 
 class UserPolicies:

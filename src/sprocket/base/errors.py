@@ -33,6 +33,7 @@
     ├── TooManyAttempts       too many failed log-ins (console.web.sessions)
     ├── UserUnknown           the brokers have no such user (proxy.brokers.accounts)
     ├── SendFailed            every attempt of a send failed (chained to the last)
+    │   └── SomeNotSent       some of many messages (client.sending.many)
     ├── StoreError
     │   ├── CorruptRecord     bytes in the log are no record
     │   │   └── BodyTooLarge  a body opens to more than may be opened (message.compression)

@@ -40,6 +40,17 @@ def from_text(declared: Declared, text: str) -> Any:
         raise ConfigError(f"takes {declared.takes()}, not {declared.shown(text)}") from None
 
 
+def to_text(value: Any) -> str:
+    """The text of a setting's value, which `from_text` reads as that value."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ";".join(map(str, value))
+    return str(value)
+
+
 def shown_settings(text: str, known: Mapping[str, Declared]) -> str:
     """Lines of `key=value` as one line for logs: without secrets, and without values of names that
     are not known, which may be anything."""

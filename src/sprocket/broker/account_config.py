@@ -66,6 +66,29 @@ class AccountConfig(ReplicaConfig):
         form=_codes_form,
     )
 
+    plain_acl: bool = setting(
+        False,
+        "Whether RocketMQ 4.x's files of accounts, plain_acl.yml, say who may do what, in the "
+        "place of users. They are read again when they change.",
+        rocketmq="aclEnable",
+    )
+    plain_acl_home: str | None = setting(
+        None,
+        "The folder whose folder `conf` has plain_acl.yml and the folder `acl` with more such "
+        "files.",
+        rocketmq="rocketmqHome",
+    )
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether requests are checked."""
+        return self.authentication or self.plain_acl
+
+    @property
+    def judges_rights(self) -> bool:
+        """Whether whoever signs a request must have the rights that it needs."""
+        return self.authorization or self.plain_acl
+
     def first_users(self) -> Iterator[FirstUser]:
         """The super users that are made at the start."""
         return first_users_in(self.first_user, self.inner_keys)
@@ -82,3 +105,22 @@ class AccountConfig(ReplicaConfig):
                 "(authorizationEnabled) needs broker.authentication (authenticationEnabled): the "
                 "rights of a user who need not prove to be it protect nothing",
             )
+        if not self.plain_acl:
+            return
+        if self.plain_acl_home is None:
+            yield Conflict(
+                ("plain_acl", "plain_acl_home"),
+                "(aclEnable) needs broker.plain_acl_home (rocketmqHome): the folder whose folder "
+                "conf has plain_acl.yml",
+            )
+        for name, java in (
+            ("authentication", "authenticationEnabled"),
+            ("authorization", "authorizationEnabled"),
+            ("first_user", "initAuthenticationUser"),
+        ):
+            if getattr(self, name):
+                yield Conflict(
+                    ("plain_acl", name),
+                    f"(aclEnable) and broker.{name} ({java}) exclude each other: accounts are "
+                    "those of plain_acl.yml, or users; `sprocket acl import` makes users of them",
+                )

@@ -22,15 +22,17 @@ from typing import Self
 
 from sprocket.audit.audit_log import audit_log
 from sprocket.audit.config import AuditConfig
-from sprocket.auth.accounts import AccountTable
+from sprocket.auth.guard import KnownUsers
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError, ServiceNotAvailable, UsageError
+from sprocket.base.kept_settings import KeptSettings
 from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.broker.call_meter import CallMeter
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch
 from sprocket.broker.group_broker import GroupBroker
+from sprocket.broker.live_settings import CHANGED_FILE, why_fixed
 from sprocket.broker.members.seat import Seat
 from sprocket.broker.members.vip_listener import VipListener
 from sprocket.broker.open_broker import OpenBroker
@@ -101,7 +103,9 @@ class Broker:
         self._tls = checked_settings(tls)
         if elector is not None or config.elector_place is not None:
             config = replace(config, role=config.leading_role)
-        self._settings = BrokerSettings(config, store)
+        path = f"{root}/config/{CHANGED_FILE}"
+        kept = KeptSettings(disk, path, (config, store), lambda each: why_fixed(each) is None)
+        self._settings = BrokerSettings(config, store, kept)
         self._root = root
         self._world = Ports(disk, clock, entropy, memory_bytes)
         self.measures = measures
@@ -118,6 +122,7 @@ class Broker:
             host=config.host,
             port=config.port,
             limits=_limits(config),
+            connections_max=config.connections_max or None,
             tls=self._tls,
             ip_rules=self,
         )
@@ -179,6 +184,7 @@ class Broker:
         """
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._failure.add_done_callback(_retrieve)
+        self._settings.load()
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(self._server)
             await opened.enter_async_context(self._pool)
@@ -270,10 +276,10 @@ class Broker:
         """
         await asyncio.shield(self._failure)
 
-    def accounts(self) -> AccountTable | None:
+    def accounts(self) -> KnownUsers | None:
         """The users and their policies, for parts of the same process; None while it opens."""
         inside = self._inside or self._last
-        return None if inside is None else inside.parts.tables.accounts
+        return None if inside is None else inside.parts.rights.known
 
     # The server asks these for each connection.
 

@@ -126,6 +126,13 @@ class BrokerConfig(ElectorConfig):
         "Whether consumers are notified at once when a member joins or leaves their group.",
         rocketmq="notifyConsumerIdsChangedEnable",
     )
+    connections_max: int = setting(
+        0,
+        "The most connections at the same time; further ones are refused. 0: a quarter of the "
+        "files that the process may have open (ulimit -n).",
+        minimum=0,
+        maximum=1_000_000,
+    )
     client_expiry_ms: int = setting(
         120_000,
         "A client that sends no heartbeat for so long is removed.",

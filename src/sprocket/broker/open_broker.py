@@ -283,7 +283,7 @@ class OpenBroker:
         return self.group
 
     def _may_copy(self, host: str) -> bool:
-        is_open = not self._settings.config.authentication
+        is_open = not self._settings.config.is_closed
         return is_open or (hasattr(self, "parts") and self.parts.rights.may_copy(host))
 
     async def close(self) -> None:
@@ -296,7 +296,7 @@ class OpenBroker:
         parts = self.parts
         for file in parts.files:
             file.load()
-        parts.rights.make_first_users()
+        parts.rights.open()
         await parts.files.accounts.written()
         parts.pop.opened()
         is_slave = parts.replication.is_slave
@@ -321,6 +321,8 @@ class OpenBroker:
         self._running.run("leases", partial(parts.tables.lock_table.run, parts.files.locks))
         self._running.run("filters", parts.tables.filters.run)
         self._running.run("figures", parts.state.run)
+        if (plain := parts.rights.plain) is not None:
+            self._running.run("accounts of plain_acl.yml", plain.run)
         for name, work in parts.files.rounds(self._settings):
             self._running.run(name, work)
         self._run_replication()

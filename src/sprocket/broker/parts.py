@@ -94,7 +94,7 @@ class BrokerParts:
         self._store, self._queue_count = store, 0
         self.followers = _followers(settings, replication, world.entropy)
         tables = self.tables = self._tables(settings, clock, levels)
-        self.rights = Rights(tables.accounts, settings)
+        self.rights = Rights(tables.accounts, settings, world.disk)
         self.files = StateFiles(tables, store, world.disk, place.root)
         self.timers = self._timers(store, settings, world=world, root=place.root)
         self.registration = self._registration(pool, settings, place, number)
@@ -128,7 +128,7 @@ class BrokerParts:
         self.state = self._state(store, clock=clock)
         self.timer_following: TimerFollowing | None = None
         if (timers := self.timers) is not None:
-            self.timer_following = TimerFollowing(timers, save_ms=settings.config.delay_save_ms)
+            self.timer_following = TimerFollowing(timers, lambda: settings.config.delay_save_ms)
         self.state_copy = self._state_copy(store, pool, number)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
@@ -260,7 +260,7 @@ class BrokerParts:
             store,
             self.ingress.accept_due,
             clock=clock,
-            save_ms=settings.store.timer_flush_interval_ms,
+            save_ms=lambda: settings.store.timer_flush_interval_ms,
         )
 
     def _membership(self, settings: BrokerSettings, clock: Clock) -> MembershipRequests:
@@ -363,16 +363,6 @@ class BrokerParts:
             self.followers.journal.record(kind, name)
 
         return changed
-
-    async def make_first_users(self) -> None:
-        """Makes the users of the settings, once the files are loaded, and saves them.
-
-        Raises:
-            ConfigError: one is not valid, or nobody could enter.
-            StoreError: they cannot be saved.
-        """
-        self.rights.make_first_users()
-        await self.files.accounts.written()
 
     def _mapping_changed(self, topic: str) -> None:
         self.files.mappings.changed()

@@ -6,7 +6,9 @@ from functools import partial
 
 from sprocket.audit.audit_log import AuditLog
 from sprocket.broker.audited import audit_trail
+from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch, Endpoints, RunEndpoints
+from sprocket.broker.live_parts import change_parts
 from sprocket.broker.logical.requests import around
 from sprocket.broker.members.seat import Seat
 from sprocket.broker.operate.accounts import AccountEndpoints
@@ -15,6 +17,7 @@ from sprocket.broker.operate.elections import ElectionRequests
 from sprocket.broker.operate.entries import EntryRequests
 from sprocket.broker.operate.figures import FigureRequests
 from sprocket.broker.operate.groups import GroupRequests
+from sprocket.broker.operate.plain_accounts import PlainAccountRequests
 from sprocket.broker.operate.progress import ProgressRequests
 from sprocket.broker.operate.queues import TopicQueueOffsets
 from sprocket.broker.operate.replicas import ReplicaRequests
@@ -28,6 +31,7 @@ from sprocket.broker.place import Location, Ports
 from sprocket.broker.pop.modes import RequestModeRequests
 from sprocket.broker.reading.positions import OffsetRequests
 from sprocket.broker.reading.query import QueryRequests
+from sprocket.broker.sending.batch_reader import BatchReader
 from sprocket.broker.sending.group_rules import GroupRules
 from sprocket.broker.sending.intake import Placing, SendReader
 from sprocket.broker.sending.kernel import KernelSends
@@ -42,6 +46,7 @@ from sprocket.broker.slave_requests import at_slave
 from sprocket.broker.tables.changes import TOPICS
 from sprocket.broker.tables.locks import LockRequests
 from sprocket.broker.tables.state import once_saved
+from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
 
 
@@ -149,7 +154,8 @@ class RequestTable:
             settings=self._settings,
         )
         runs = RunReader(placing, parts.stamp, parts.delay_rules, self._clock)
-        sends = Sends(reader, runs, parts.ingress, parts.acknowledgement)
+        batches = BatchReader(placing, parts.stamp, self._settings)
+        sends = Sends(reader, runs, batches, parts.ingress, parts.acknowledgement)
         send_backs = SendBacks(
             self._store, parts.ingress, parts.acknowledgement, rules=rules, volumes=tables.volumes,
             rights=parts.rights,
@@ -274,11 +280,15 @@ class RequestTable:
             **SettingRequests(
                 self._settings,
                 self._store,
-                topics=tables.topics,
                 timer_counts=tables.timer_counts,
-                on_permission=parts.registration.register_all,
+                on_change=self._changed,
             ).endpoints(),
         }
+
+    def _changed(self, before: BrokerConfig, _: StoreConfig) -> None:
+        """Tells what was made with the old settings of the new ones."""
+        change_parts(self._parts, self._settings, before)
+        self._kernel.change(is_wanted=self._settings.config.kernel)
 
     def _for_slaves(self) -> Endpoints:
         """Endpoints that give slaves what they copy besides the log."""
@@ -289,10 +299,13 @@ class RequestTable:
         ).endpoints()  # fmt: skip
 
     def _accounts(self) -> Endpoints:
-        """Endpoints about users and their policies."""
+        """Endpoints about users and their policies, or about accounts in files."""
         parts = self._parts
+        plain = PlainAccountRequests(
+            parts.rights.plain, self._settings, self._clock, self._address
+        ).endpoints()
         changes = once_saved(self._users.changes(), parts.files.accounts, reports_failure=True)
-        return {**parts.followers.once_copied(changes), **self._users.questions()}
+        return {**parts.followers.once_copied(changes), **self._users.questions(), **plain}
 
     def _positions(self, queues: TopicQueueOffsets) -> Endpoints:
         """Endpoints that show and reset consumer offsets."""

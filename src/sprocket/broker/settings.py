@@ -10,40 +10,16 @@ from dataclasses import replace
 from typing import Any
 
 from sprocket.base.config import SECRET_MASK, Declared, check, settings_of
-from sprocket.base.errors import ConfigError, InvalidParameter
+from sprocket.base.errors import ConfigError, InvalidParameter, SystemFailure
 from sprocket.base.java_properties import properties
+from sprocket.base.kept_settings import KeptSettings
 from sprocket.base.rocketmq_settings import rocketmq_settings
-from sprocket.base.setting_values import from_text, shown_settings
+from sprocket.base.setting_values import from_text, shown_settings, to_text
 from sprocket.base.suggestions import nearest
 from sprocket.broker.config import BrokerConfig
+from sprocket.broker.live_settings import why_fixed
 from sprocket.store.config import StoreConfig
 from sprocket.store.writing.retention import RetentionRules
-
-#: Settings that are read at each use. All others have effect only after a restart.
-_LIVE = frozenset(
-    f"broker.{name}"
-    for name in (
-        "permission", "auto_create_topics", "auto_create_groups", "notify_members",
-        "client_expiry_ms", "client_scan_ms", "long_polling", "short_polling_ms",
-        "held_pulls_max", "pull_count_max", "pull_bytes_max", "pull_asked_count_max",
-        "pull_asked_bytes_max", "lite_pull", "sql_filters", "server_side_reset",
-        "flush_timeout_ms", "offset_save_ms", "delay_save_ms", "registration_ms",
-        "registration_timeout_ms", "reject_transactions", "transaction_timeout_ms",
-        "transaction_check_ms", "transaction_checks_max", "transactions_max", "recall",
-        "topics_max", "groups_max", "drain_ms", "slave_timeout_ms", "slave_reads",
-        "memory_percent", "pop_retry_v2", "pop_retry_percent", "held_pops_max",
-        "held_pops_queue_max", "quotas", "request_mode", "pop_share_queues", "server_rebalance",
-    )
-) | frozenset(
-    f"store.{name}"
-    for name in (
-        "message_bytes_max", "flush_interval_ms", "flush_least_pages",
-        "flush_thorough_interval_ms", "queue_flush_interval_ms", "disk_full_percent",
-        "kept_hours", "log_bytes_max", "files_removed_max", "delete_hours",
-        "disk_used_percent", "may_force", "read_ahead", "disk_check_interval_ms",
-        "disk_forced_percent",
-    )
-)  # fmt: skip
 
 
 class BrokerSettings:
@@ -54,11 +30,39 @@ class BrokerSettings:
         store: settings of the store; likewise, and the store is told.
     """
 
-    __slots__ = ("config", "store")
+    __slots__ = ("_kept", "config", "store")
 
-    def __init__(self, config: BrokerConfig, store: StoreConfig) -> None:
+    def __init__(
+        self, config: BrokerConfig, store: StoreConfig, kept: KeptSettings | None = None
+    ) -> None:
+        """
+        Args:
+            kept: the file of changes, which the next start applies; None if none are kept.
+        """
         self.config = config
         self.store = store
+        self._kept = kept
+
+    def load(self) -> None:
+        """Applies the changes that were kept.
+
+        Raises:
+            StoreError: their file cannot be read.
+        """
+        if self._kept is not None:
+            self.apply(*self._kept.load())
+
+    def keep(self, config: BrokerConfig, store: StoreConfig) -> None:
+        """Keeps settings for the next start, before they are applied.
+
+        Raises:
+            SystemFailure: the disk refuses it.
+        """
+        if self._kept is not None and (config, store) != (self.config, self.store):
+            try:
+                self._kept.save((config, store))
+            except OSError as error:
+                raise SystemFailure(f"the change cannot be kept: {error}") from error
 
     def change(self, text: str) -> None:
         """Applies lines of `key=value`, all or none, with RocketMQ's names or `part.name`.
@@ -82,10 +86,10 @@ class BrokerSettings:
                 continue  # a listing that is sent back
             value = _value(declared, each.key, each.value)
             is_other = value != getattr(parts[declared.part], declared.name)
-            if is_other and declared.key not in _LIVE:
+            if is_other and (why := why_fixed(declared)) is not None:
                 raise InvalidParameter(
-                    f"{each.key} cannot be changed while the broker runs: change it in its "
-                    "configuration, and start it again"
+                    f"{each.key} cannot be changed while the broker runs, since {why}: change it "
+                    "in its configuration, and start it again"
                 )
             asked[declared.part][declared.name] = value
         config = replace(self.config, **asked["broker"])
@@ -96,7 +100,22 @@ class BrokerSettings:
             RetentionRules.of(store)
         except ConfigError as error:
             raise InvalidParameter(str(error)) from error
+        self._check_waiting(config)
         return config, store
+
+    def _check_waiting(self, config: BrokerConfig) -> None:
+        """
+        Raises:
+            InvalidParameter: sends would begin to wait for slaves, or end to do so: what replies
+                is made for one of both.
+        """
+        for name in ("copies_wanted", "copies_least"):
+            if (getattr(config, name) > 1) != (getattr(self.config, name) > 1):
+                raise InvalidParameter(
+                    "inSyncReplicas (broker.copies) and minInSyncReplicas (broker.copies_min) can "
+                    "change while the broker runs, but not from or to 1: whether anybody waits for "
+                    "slaves is decided at the start"
+                )
 
     def apply(self, config: BrokerConfig, store: StoreConfig) -> None:
         """Replaces the settings."""
@@ -116,7 +135,7 @@ class BrokerSettings:
                 name = next(iter(declared.rocketmq_names), declared.key)
                 value = getattr(part, declared.name)
                 is_masked = declared.about.is_secret and value is not None
-                yield name, SECRET_MASK if is_masked else _text(value)
+                yield name, SECRET_MASK if is_masked else to_text(value)
 
 
 def shown_lines(text: str) -> str:
@@ -148,13 +167,3 @@ def _value(declared: Declared, key: str, text: str) -> Any:
     if complaint := declared.complaint(value):
         raise InvalidParameter(f"{key} {complaint}")
     return value
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple):
-        return ";".join(str(each) for each in value)
-    return str(value)

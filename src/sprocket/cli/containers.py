@@ -13,7 +13,7 @@ import typer
 from sprocket.base.errors import UsageError
 from sprocket.cli import loading
 from sprocket.cli.loading import Program
-from sprocket.cli.running import serve_until_signal
+from sprocket.cli.running import serve_until_signal, shown_pages
 
 if TYPE_CHECKING:
     from sprocket.base.loaded_config import LoadedConfig
@@ -202,7 +202,7 @@ def _ready(container: Container) -> str:
     after = "" if nameserver is None else f", gRPC {container.proxy_address or 'off'}"
     return (
         f"sprocket is ready: {before}{shown}{after}, container {container.address}, "
-        f"store {container.root}"
+        f"store {container.root}{shown_pages(container.pages)}"
     )
 
 

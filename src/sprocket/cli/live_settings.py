@@ -90,7 +90,8 @@ def change(
 ) -> None:
     """Changes settings of brokers that run; each broker takes all of them or none.
 
-    A change is in force until the broker stops. To keep it, write it into the broker's file too.
+    A change outlives the broker's end. It counts until the broker's own configuration gives the
+    setting another value than it had then.
     """
     from sprocket.admin import brokers
 
@@ -107,7 +108,7 @@ def change(
     changed = ask(nameserver, timeout, question)
     shown = " ".join(f"{name}={_shown(name, value)}" for name, value in wanted.items())
     for each in changed:
-        typer.echo(f"{each}: {shown}, until it stops")
+        typer.echo(f"{each}: {shown}")
 
 
 @command(

@@ -96,9 +96,11 @@ def _run_several(count: int, loaded: LoadedConfig, said: containers.Given) -> No
             settings=variables(
                 loaded, {**said.settings, **page_settings(loaded.of(MetricsConfig))}
             ),
-            labels=loaded.of(MetricsConfig).labels,
+            metrics=loaded.of(MetricsConfig),
         ),
-        lambda node: f"sprocket proxy is ready: {node.address}, {count} processes",
+        lambda node: (
+            f"sprocket proxy is ready: {node.address}, {count} processes{shown_pages(node.pages)}"
+        ),
         verbose=said.verbose,
     )
 

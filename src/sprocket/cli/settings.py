@@ -15,6 +15,7 @@ from sprocket.cli.options import ConfigFile, Json, Set, command
 
 if TYPE_CHECKING:
     from sprocket.base.config import Declared
+    from sprocket.base.loaded_config import LoadedConfig
 
 #: Parts whose settings may be in files and in the environment.
 _LOADED = frozenset({"broker", "store", "nameserver", "tls", "proxy", "client", "audit"})
@@ -44,19 +45,44 @@ def show(config: ConfigFile = None, given: Set = None, as_json: Json = False) ->
     from sprocket.base.config import SECRET_MASK, settings_of
 
     loaded = loading.settings(loading.kinds(), file=config, given=given)
+    kept, changed = _kept(loaded)
     rows = []
     for kind in loading.kinds():
-        values: Any = loaded.of(kind)
+        values: Any = kept.get(kind) or loaded.of(kind)
         for each in settings_of(kind).values():
             value = getattr(values, each.name)
             if each.about.is_secret and value is not None:
                 value = SECRET_MASK
-            rows.append((each.key, value, loaded.origins[each.key]))
+            rows.append((each.key, value, changed.get(each.key, loaded.origins[each.key])))
     if as_json:
         for key, value, origin in rows:
             render.json({"setting": key, "value": value, "from": origin})
         return
     render.table(("setting", "value", "from"), ((key, plain(v), origin) for key, v, origin in rows))
+
+
+def _kept(loaded: LoadedConfig) -> tuple[dict[type, Any], dict[str, str]]:
+    """The settings of a broker with the changes that its next start will apply, by class; and
+    where those come from that were changed."""
+    from sprocket.base.config import settings_of
+    from sprocket.base.kept_settings import KeptSettings
+    from sprocket.broker.config import BrokerConfig
+    from sprocket.broker.live_settings import CHANGED_FILE, why_fixed
+    from sprocket.runtime.disk import SystemDisk
+    from sprocket.store.config import StoreConfig
+
+    kinds: tuple[type, ...] = (BrokerConfig, StoreConfig)
+    configured: list[Any] = [loaded.of(kind) for kind in kinds]
+    path = f"{configured[1].path}/config/{CHANGED_FILE}"
+    kept = KeptSettings(SystemDisk(), path, configured, lambda each: why_fixed(each) is None)
+    started = kept.load()
+    origins = {
+        each.key: "set while the broker ran"
+        for kind, before, after in zip(kinds, configured, started, strict=True)
+        for name, each in settings_of(kind).items()
+        if getattr(before, name) != getattr(after, name)
+    }
+    return dict(zip(kinds, started, strict=True)), origins
 
 
 @command(

@@ -59,6 +59,7 @@ class Producer(BlockingClient[producer.Producer]):
 
     send = waiting(producer.Producer.send)
     send_batch = waiting(producer.Producer.send_batch)
+    send_many = waiting(producer.Producer.send_many)
     send_oneway = waiting(producer.Producer.send_oneway)
     recall = waiting(producer.Producer.recall)
     request = waiting(producer.Producer.request)
@@ -82,6 +83,7 @@ class TransactionalProducer(BlockingClient[transactional.TransactionalProducer])
 
     send = waiting(transactional.TransactionalProducer.send)
     send_batch = waiting(transactional.TransactionalProducer.send_batch)
+    send_many = waiting(transactional.TransactionalProducer.send_many)
     send_oneway = waiting(transactional.TransactionalProducer.send_oneway)
     recall = waiting(transactional.TransactionalProducer.recall)
     request = waiting(transactional.TransactionalProducer.request)

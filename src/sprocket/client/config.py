@@ -142,6 +142,20 @@ class ProducerConfig(ClientConfig):
         rocketmq="compressMsgBodyOverHowmuch",
         minimum=1,
     )
+    batch_count_max: int = setting(
+        256,
+        "Most messages in one request of `send_many`. 1 sends each alone, for brokers that take no "
+        "batches.",
+        minimum=1,
+        maximum=10_000,
+    )
+    batch_bytes_max: int = setting(
+        512 * _KIB,
+        "Most bytes in one request of several messages of `send_many`; never more than "
+        "body_bytes_max.",
+        minimum=1,
+        maximum=15 * _MIB,
+    )
     avoid_faults: bool = setting(
         True,
         "Whether brokers that failed or were slow are avoided for a while if there are others.",

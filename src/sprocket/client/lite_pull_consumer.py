@@ -20,7 +20,7 @@ from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.base import arguments
 from sprocket.client.base.lifecycle import Lifecycle
 from sprocket.client.base.nameservers import nameserver_addresses
-from sprocket.client.base.spans import receives, settles
+from sprocket.client.base.spanned import receives, settles
 from sprocket.client.base.waiting import either
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import LitePullConfig

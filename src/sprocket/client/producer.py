@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from sprocket.base.deadline import Deadline
@@ -16,6 +16,7 @@ from sprocket.client.base.spans import wants_span
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ProducerConfig
 from sprocket.client.sending.fixed_queue import QueueSelector
+from sprocket.client.sending.many import KeyOf, ManySends
 from sprocket.client.sending.request_reply import RequestReply, Responder
 from sprocket.client.sending.sender import MessageSender, Sent
 from sprocket.client.session.session import Session
@@ -32,7 +33,7 @@ class Producer(Lifecycle):
     """Sends messages to topics.
 
     Sends that run at the same time share one connection to each broker and are written together. So
-    run many sends at once for a high throughput::
+    run many sends at once for a high throughput, or give many messages to `send_many`::
 
         import asyncio
         from sprocket import Message, Producer
@@ -44,6 +45,7 @@ class Producer(Lifecycle):
 
                 orders = [Message("orders", b"no %d" % number) for number in range(1000)]
                 await asyncio.gather(*(producer.send(order) for order in orders))
+                await producer.send_many(orders)  # the same in few requests
 
                 # messages with one key go to one queue, in order if each send is awaited
                 await producer.send(Message("orders", b"paid", tag="paid"), key="o-1")
@@ -172,6 +174,40 @@ class Producer(Lifecycle):
             return await sender.send(envelope, deadline)
         fixed = await sender.fixed(messages[0], deadline, key=key, queue=queue)
         return await sender.send(envelope, deadline, fixed)
+
+    async def send_many(
+        self,
+        messages: Iterable[Message],
+        *,
+        key_of: KeyOf | None = None,
+        queue: QueueId | None = None,
+        timeout_ms: float | None = None,
+    ) -> list[Sent]:
+        """Sends any number of messages of any topics in few requests, by batches.
+
+        The messages of a request are in one queue, in their order. With `key_of` or `queue`, all
+        messages of a queue are stored in the order of the list: each request waits for the one
+        before. Delayed, large and prioritised messages go alone. What cannot be sent costs no other
+        message.
+
+        Args:
+            messages: the messages; the list may be of any length.
+            key_of: gives a message's key, as in `send`; None for any queue.
+            queue: the queue for all of them.
+            timeout_ms: limit for all attempts of one request; by default `config.send_timeout_ms`.
+
+        Returns:
+            A result for each message, in the same order.
+
+        Raises:
+            SomeNotSent: not all were sent; it has the results, and the reasons of the others.
+            ClosedError: the producer is not started, or is closed.
+        """
+        session, sender = self._joined()
+        if timeout_ms is not None:
+            timeout_ms = milliseconds("timeout_ms", timeout_ms)
+        many = ManySends(session, sender, self.config, lambda: self._deadline(timeout_ms))
+        return await many.send(messages, key_of=key_of, queue=queue)
 
     async def send_oneway(
         self,

@@ -25,7 +25,7 @@ from sprocket.client.base.arguments import (
 )
 from sprocket.client.base.lifecycle import Lifecycle
 from sprocket.client.base.nameservers import nameserver_addresses
-from sprocket.client.base.spans import receives, settles
+from sprocket.client.base.spanned import receives, settles
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import PullConfig
 from sprocket.client.fetching.filter_upload import upload_filter

@@ -21,7 +21,7 @@ import functools
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from sprocket.base.errors import SprocketError
@@ -31,10 +31,12 @@ from sprocket.client.base.subscription import Later, Listener, MessageListener
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ProducerConfig
 from sprocket.client.producer import Producer
+from sprocket.client.sending.many import SomeNotSent
 from sprocket.client.sending.sender import Sent
 from sprocket.clientcore.replies import SendStatus
 from sprocket.message.ids import parse_offset_id
 from sprocket.message.message import Message, StoredMessage
+from sprocket.message.queue import QueueId
 from sprocket.message.topic import TRACE
 
 logger = logging.getLogger(__name__)
@@ -117,7 +119,7 @@ class Tracer(Lifecycle):
             await self._producer.close()
 
     def producer(self, group: str, **given: Any) -> Producer:
-        """Returns a producer that traces each successful `send` and `send_batch`.
+        """Returns a producer that traces each successful `send`, `send_batch` and `send_many`.
 
         Args:
             group: the producer group.
@@ -262,4 +264,23 @@ class _TracedProducer(Producer):
         began_ms = self._tracer._now_ms()
         sent = await super().send_batch(messages, **given)
         self._tracer.sent(self.group, messages, sent, began_ms)
+        return sent
+
+    async def send_many(self, messages: Iterable[Message], **given: Any) -> list[Sent]:
+        """As `Producer.send_many`."""
+        began_ms, messages = self._tracer._now_ms(), list(messages)
+        places: dict[int, Sent] = {}
+        try:
+            sent = await super().send_many(messages, **given)
+            places.update(enumerate(sent))
+        except SomeNotSent as error:
+            places.update(error.sent)
+            raise
+        finally:
+            by_queue: dict[QueueId, list[int]] = {}
+            for place, one in places.items():
+                by_queue.setdefault(one.queue, []).append(place)
+            for some in by_queue.values():
+                of_queue = [messages[place] for place in some]
+                self._tracer.sent(self.group, of_queue, [places[p] for p in some], began_ms)
         return sent

@@ -147,20 +147,14 @@ def seal_batch(
     if not isinstance(messages, Sequence) or not messages:
         raise UsageError("a batch is a list of messages, at least one")
     # A batch is one request to one queue, and its reply is one for all. So everything that decides
-    # where a message goes, or when its reply comes, must be the same for all of them. The checks of
-    # a message's types cost nothing here: they run only if encoding it has failed.
+    # where a message goes, or when its reply comes, must be the same for all of them.
     first = messages[0]
     names = []
     parts = []
     for message in messages:
-        names.append(ids.make(now_ms))
-        try:
-            check(message, packing.body_bytes_max)
-            parts.append(
-                batch.BatchedMessage(message.flag, message.body, _properties(message, names[-1]))
-            )
-        except (AttributeError, TypeError) as error:
-            raise mistake(message, error) from error
+        part, name = batched(message, ids, now_ms, packing)
+        names.append(name)
+        parts.append(part)
         if message.topic != first.topic or message.wait_stored != first.wait_stored:
             raise UsageError("messages of one batch have one topic and one wait_stored")
         if message.waits or is_retry_topic(message.topic):
@@ -172,10 +166,40 @@ def seal_batch(
         raise UsageError(
             f"a batch of {len(body)} bytes; at most {packing.body_bytes_max} may go in one"
         )
-    wait = "true" if first.wait_stored else "false"
+    sealed = batch_envelope(first.topic, body, ids, now_ms, wait_stored=first.wait_stored)
+    return sealed._replace(parts=tuple(names))
+
+
+def batched(
+    message: Message, ids: UniqueIds, now_ms: int, packing: Packing
+) -> tuple[batch.BatchedMessage, str]:
+    """A message as it is in a batch, and its unique id.
+
+    Raises:
+        UsageError: it cannot be sent.
+    """
+    # The checks of its types cost nothing: they run only if encoding it has failed.
+    name = ids.make(now_ms)
+    try:
+        check(message, packing.body_bytes_max)
+        part = batch.BatchedMessage(message.flag, message.body, _properties(message, name))
+    except (AttributeError, TypeError) as error:
+        raise mistake(message, error) from error
+    return part, name
+
+
+def batch_envelope(
+    topic: str,
+    body: bytes | bytearray | memoryview,
+    ids: UniqueIds,
+    now_ms: int,
+    *,
+    wait_stored: bool = True,
+) -> Envelope:
+    """A batch whose body was made elsewhere; its only part is the batch itself."""
     batch_id = ids.make(now_ms)
-    properties = encode({UNIQUE_KEY: batch_id, WAIT: wait})
-    return Envelope(first.topic, body, properties, 0, 0, now_ms, batch_id, tuple(names))
+    properties = encode({UNIQUE_KEY: batch_id, WAIT: "true" if wait_stored else "false"})
+    return Envelope(topic, body, properties, 0, 0, now_ms, batch_id, (batch_id,))
 
 
 def check(message: Message, body_bytes_max: int) -> None:

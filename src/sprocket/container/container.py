@@ -18,6 +18,7 @@ from sprocket.base.ports import Disk
 from sprocket.broker.config import BrokerConfig, is_anywhere
 from sprocket.container.children import ChildSpec, Launcher
 from sprocket.container.config import ContainerConfig
+from sprocket.container.pages import ChildPages, ContainerMetrics
 from sprocket.container.plan import BrokerPlan, as_text, variables
 from sprocket.container.remembered import AddedBroker, ContainerFile, ContainerState
 from sprocket.container.requests import ContainerAccess, ContainerRequests
@@ -25,6 +26,10 @@ from sprocket.container.restarts import Restarts
 from sprocket.container.spreading import TopicSpread
 from sprocket.container.supervisor import Supervisor
 from sprocket.message.topic import reply_topic
+from sprocket.metrics.config import MetricsConfig
+from sprocket.metrics.exporting import Exporting
+from sprocket.metrics.health import serving
+from sprocket.metrics.of_nameserver import NameServerMetrics
 from sprocket.nameserver.nameserver import NameServer
 from sprocket.protocol.codes import MASTER
 from sprocket.remoting import address as addresses
@@ -95,6 +100,7 @@ class Container:
             restarts=partial(Restarts, longest=self._config.restart_ms_max / 1000),
             on_change=self._changed,
         )
+        self._exporting = Exporting(setup.loaded.of(MetricsConfig), ChildPages(self.supervisor))
         host = self._broker.host
         self._host = _LOOPBACK if is_anywhere(host) else host
         self._server = Server(
@@ -123,6 +129,11 @@ class Container:
         return {name: running[name]["address"] if name in running else None for name in names}
 
     @property
+    def pages(self) -> str | None:
+        """`host:port` of metrics and health of all; None if none are served."""
+        return self._exporting.address
+
+    @property
     def proxy_address(self) -> str | None:
         """Where the proxy listens; None if none runs."""
         return self.supervisor.running.get(PROXY, {}).get("address")
@@ -137,6 +148,7 @@ class Container:
         """
         file = self._setup.file
         async with AsyncExitStack() as opened:
+            await opened.enter_async_context(self._exporting)
             self._disk.make_directory(file.folder)
             opened.callback(self._disk.lock(file.folder).release)
             if file.load() is None:
@@ -145,6 +157,8 @@ class Container:
             if self.nameserver is not None:
                 await opened.enter_async_context(self.nameserver)
                 nameservers.insert(0, self.nameserver.address)
+                metrics = NameServerMetrics(self.nameserver)
+                self._exporting.add("nameserver", metrics, serving)
             await opened.enter_async_context(self._pool)
             self._spread = TopicSpread(
                 self._pool.ask, nameservers, names=self._names, is_common=self._is_common
@@ -158,6 +172,11 @@ class Container:
                 host=self._host,
             )
             await opened.enter_async_context(self._server)
+            self._exporting.add(
+                "container",
+                ContainerMetrics(self.supervisor, "container", lambda: self.address),
+                serving,
+            )
             opened.push_async_callback(self.supervisor.stop)
             specs = [self._spec(each, nameservers) for each in self._setup.brokers]
             specs += map(self._added_spec, self._state.added)

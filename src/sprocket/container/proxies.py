@@ -8,12 +8,17 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
 from sprocket.base.errors import UsageError
 from sprocket.container.children import ChildSpec, Launcher
+from sprocket.container.pages import ChildPages, ContainerMetrics
 from sprocket.container.supervisor import Supervisor
+from sprocket.metrics.config import MetricsConfig
+from sprocket.metrics.exporting import Exporting
+from sprocket.metrics.health import serving
 from sprocket.proxy.config import ProxyConfig
 from sprocket.remoting import address
 
@@ -29,7 +34,7 @@ class Proxies:
         config: for host and port; each process reads its settings by itself.
         arguments: of the command of each.
         settings: environment variables of each.
-        labels: `metrics.labels`, to which each process adds which one it is.
+        metrics: whether and where metrics and health of all are served.
     """
 
     def __init__(
@@ -40,13 +45,19 @@ class Proxies:
         launcher: Launcher,
         arguments: tuple[str, ...],
         settings: Mapping[str, str],
-        labels: str | None = None,
+        metrics: MetricsConfig,
     ) -> None:
         self._count = count
         self._host, self._port = config.host, config.port
         self._arguments, self._settings = arguments, settings
-        self._labels = labels
+        self._labels = metrics.labels
         self.supervisor = Supervisor(launcher, stop_seconds=_STOP_SECONDS)
+        self._exporting = Exporting(metrics, ChildPages(self.supervisor))
+
+    @property
+    def pages(self) -> str | None:
+        """`host:port` of metrics and health of all; None if none are served."""
+        return self._exporting.address
 
     @property
     def address(self) -> str:
@@ -60,12 +71,14 @@ class Proxies:
             UsageError: the port is in use, or this system cannot share one.
             ChildFailed: none of them could start.
         """
-        self._reserve()
-        try:
+        async with AsyncExitStack() as opened:
+            await opened.enter_async_context(self._exporting)
+            opened.callback(self._reserve().close)
+            own = ContainerMetrics(self.supervisor, "proxies", lambda: self.address)
+            self._exporting.add("proxies", own, serving)
+            opened.push_async_callback(self.supervisor.stop)
             await self.supervisor.start(map(self._spec, range(self._count)))
-        except BaseException:  # whatever it was: none of them stays
-            await self._stop()
-            raise
+            self._exit = opened.pop_all()
         return self
 
     def _spec(self, number: int) -> ChildSpec:
@@ -73,18 +86,19 @@ class Proxies:
         own = {"SPROCKET_PROXY_PORT": str(self._port), "SPROCKET_METRICS_LABELS": labels}
         return ChildSpec(f"proxy-{number}", self._arguments, {**self._settings, **own})
 
-    def _reserve(self) -> None:
+    def _reserve(self) -> socket.socket:
         """Binds the port without listening, so that it stays the same, and ours."""
         if not hasattr(socket, "SO_REUSEPORT"):
             raise UsageError("this system cannot share a port between processes")
         try:
             family = socket.getaddrinfo(self._host or None, self._port, flags=socket.AI_PASSIVE)
-            self._socket = socket.socket(family[0][0], socket.SOCK_STREAM)
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            self._socket.bind(family[0][4])
+            reserved = socket.socket(family[0][0], socket.SOCK_STREAM)
+            reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            reserved.bind(family[0][4])
         except OSError as error:
             raise UsageError(f"cannot listen at {self.address}: {error.strerror}") from error
-        self._port = self._socket.getsockname()[1]
+        self._port = reserved.getsockname()[1]
+        return reserved
 
     async def serve(self) -> None:
         """Keeps the processes running; never returns."""
@@ -97,8 +111,4 @@ class Proxies:
         trace: TracebackType | None,
     ) -> None:
         """Ends all processes."""
-        await self._stop()
-
-    async def _stop(self) -> None:
-        await self.supervisor.stop()
-        self._socket.close()
+        await self._exit.aclose()

@@ -77,6 +77,11 @@ class Supervisor:
         }
 
     @property
+    def starts(self) -> Mapping[str, int]:
+        """How often each process has started, by name."""
+        return {name: each.starts for name, each in self._members.items()}
+
+    @property
     def troubles(self) -> Mapping[str, str]:
         """Why processes do not run now, by name; an empty text for one that is starting."""
         return {name: each.reason for name, each in self._members.items() if each.child is None}

@@ -49,6 +49,14 @@ class UniqueIds:
         self._counter = counter = (self._counter + 1) & 0xFFFF
         return f"{self._stem}{counter:04X}"
 
+    def make_many(self, count: int, now_ms: int) -> tuple[str, int]:
+        """The next ids: what all of them begin with, and the number in the last four hex digits of
+        the first. The digits of each further one are higher by 1, and 0000 after FFFF.
+        """
+        first = int(self.make(now_ms)[-4:], 16)
+        self._counter = (first + count - 1) & 0xFFFF
+        return self._stem, first
+
     def _stem_at(self, now_ms: int) -> str:
         """The common beginning of all ids of one millisecond."""
         if now_ms >= self._month_end_ms:

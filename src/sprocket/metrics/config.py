@@ -5,7 +5,7 @@ Source of the names: BrokerConfig of RocketMQ 5.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sprocket.base import setting_forms as forms
 from sprocket.base.config import setting
@@ -91,8 +91,3 @@ class MetricsConfig:
     def measures(self) -> bool:
         """Whether anybody reads metrics, so that histograms are kept."""
         return self.exporter != DISABLE
-
-    def without_pages(self) -> MetricsConfig:
-        """The same for one of several processes, which cannot share the port of the pages."""
-        exporter = DISABLE if self.exporter == PROM else self.exporter
-        return replace(self, exporter=exporter, health=False)

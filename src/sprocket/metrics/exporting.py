@@ -11,7 +11,7 @@ from sprocket.base.config import check
 from sprocket.metrics.config import LOG, OTLP, PROM, MetricsConfig
 from sprocket.metrics.health import Probe, starting
 from sprocket.metrics.model import Source
-from sprocket.metrics.pages import Pages
+from sprocket.metrics.pages import Others, Pages
 from sprocket.metrics.pushing import Push, push_always, to_collector, to_log
 from sprocket.metrics.reading import MetricsReader
 
@@ -21,12 +21,16 @@ S = TypeVar("S", bound="Serving")
 class Exporting:
     """Use it with `async with`, around the servers: their health is told before they serve.
 
+    Args:
+        others: processes whose metrics and health stand on the same pages.
+
     Raises:
         ConfigError: a setting is invalid.
     """
 
-    def __init__(self, config: MetricsConfig) -> None:
+    def __init__(self, config: MetricsConfig, others: Others | None = None) -> None:
         check(config)
+        self._others = others
         self._config = config
         self._sources: list[Source] = []
         self._probes: dict[str, Probe] = {}
@@ -59,7 +63,13 @@ class Exporting:
         async with AsyncExitStack() as opened:
             if config.exporter == PROM or config.health:
                 reader = self._reader if config.exporter == PROM else None
-                pages = Pages(reader, self._probes, host=config.host, port=config.port)
+                pages = Pages(
+                    reader,
+                    self._probes,
+                    host=config.host,
+                    port=config.port,
+                    others=self._others,
+                )
                 self._pages = await opened.enter_async_context(pages)
             if config.exporter == OTLP:
                 self._start(opened, to_collector(config), config.interval_ms)

@@ -263,3 +263,15 @@ PROXY_CLIENTS = Metric(
     ("language", "version", "is_consumer"),
 )
 PROXY: tuple[Metric, ...] = (PROXY_UP, PROXY_CLIENTS)
+
+# The parent of several processes.
+PROCESS_UP = Metric(
+    "sprocket_process_up", _GAUGE, "Whether a process of `--processes` runs.", ("process",)
+)
+PROCESS_STARTS = Metric(
+    "sprocket_process_starts_total",
+    _COUNTER,
+    "How often a process of `--processes` has started.",
+    ("process",),
+)
+CONTAINER: tuple[Metric, ...] = (PROCESS_UP, PROCESS_STARTS)

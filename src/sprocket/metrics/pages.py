@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from sprocket.base.errors import UsageError
 from sprocket.base.exposition import CONTENT_TYPE, distribution, heading, line
 from sprocket.metrics.health import Health, Probe, worst
+from sprocket.metrics.merging import merged
 from sprocket.metrics.model import Metric
 from sprocket.metrics.reading import MetricsReader, Reading, labels_of
 from sprocket.remoting import address as addresses
@@ -22,17 +23,37 @@ if TYPE_CHECKING:
 _AT_ONCE = 512
 
 
+class Others(Protocol):
+    """Tells the metrics and the health of other processes."""
+
+    async def metrics(self) -> list[str]:
+        """The metrics of each, as Prometheus reads them."""
+        ...
+
+    async def states(self) -> Mapping[str, Health]:
+        """The health of each, by its name."""
+        ...
+
+
 class Pages:
     """Serves the pages. Use it with `async with`.
 
     Args:
         reader: the metrics; None for no page of them.
         probes: what tells the health of each server of this process, by its name.
+        others: processes whose metrics and health stand on the same pages.
     """
 
     def __init__(
-        self, reader: MetricsReader | None, probes: Mapping[str, Probe], *, host: str, port: int
+        self,
+        reader: MetricsReader | None,
+        probes: Mapping[str, Probe],
+        *,
+        host: str,
+        port: int,
+        others: Others | None = None,
     ) -> None:
+        self._others = others
         self._reader = reader
         self._probes = probes
         self._host, self._port = host, port
@@ -84,19 +105,22 @@ class Pages:
         assert self._reader is not None
         async with self._turn:
             text = await exposition(self._reader)
+            if self._others is not None:
+                text = merged([text, *await self._others.metrics()])
         response: web.Response = _web().Response(text=text, headers={"Content-Type": CONTENT_TYPE})
         return response
 
     async def _live(self, request: web.Request) -> web.Response:
-        health = self._states()
+        health = await self._states()
         return _page(health, is_good=worst(health).is_live)
 
     async def _ready(self, request: web.Request) -> web.Response:
-        health = self._states()
+        health = await self._states()
         return _page(health, is_good=worst(health).is_ready)
 
-    def _states(self) -> dict[str, Health]:
-        return {name: probe() for name, probe in self._probes.items()}
+    async def _states(self) -> dict[str, Health]:
+        others = {} if self._others is None else await self._others.states()
+        return {**{name: probe() for name, probe in self._probes.items()}, **others}
 
 
 async def exposition(reader: MetricsReader) -> str:

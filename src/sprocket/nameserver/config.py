@@ -34,6 +34,13 @@ class NameServerConfig:
         rocketmq="kvConfigPath",
         form=forms.folder,
     )
+    connections_max: int = setting(
+        0,
+        "The most connections at the same time; further ones are refused. 0: a quarter of the "
+        "files that the process may have open (ulimit -n).",
+        minimum=0,
+        maximum=1_000_000,
+    )
     broker_expiry_ms: int = setting(
         120_000,
         "A broker that sends no heartbeat or registration for so long is removed from the routes, "

@@ -10,6 +10,7 @@ from sprocket.audit.entries import BodyNames
 from sprocket.base.config import SECRET_MASK, Declared, settings_of
 from sprocket.base.config_files import ConfigFile, load
 from sprocket.base.errors import ConfigError, NoPermission, QueryNotFound, SystemFailure
+from sprocket.base.kept_settings import KeptSettings
 from sprocket.base.loaded_config import DEFAULT
 from sprocket.base.setting_values import shown_settings, without_masks
 from sprocket.nameserver.config import NameServerConfig
@@ -31,6 +32,12 @@ CHANGEABLE = frozenset(
         "acting_masters",
         "notify_smallest",
         "quotas",
+        "broker_expiry_ms",
+        "topics_absent_are_deleted",
+        "topics_max",
+        "brokers_max",
+        "kv_entries_max",
+        "drain_ms",
     }
 )
 
@@ -38,7 +45,34 @@ CHANGEABLE = frozenset(
 class Configuration:
     """The current settings; some of them may change while the name server runs."""
 
-    def __init__(self, config: NameServerConfig) -> None:
+    def __init__(self, config: NameServerConfig, kept: KeptSettings | None = None) -> None:
+        """
+        Args:
+            kept: the file of changes, which the next start applies; None if none are kept.
+        """
+        self.now = config
+        self._kept = kept
+
+    def load(self) -> None:
+        """Applies the changes that were kept.
+
+        Raises:
+            StoreError: their file cannot be read.
+        """
+        if self._kept is not None:
+            (self.now,) = self._kept.load()
+
+    def change(self, config: NameServerConfig) -> None:
+        """Keeps settings for the next start, and applies them.
+
+        Raises:
+            SystemFailure: the disk refuses it.
+        """
+        if self._kept is not None and config != self.now:
+            try:
+                self._kept.save((config,))
+            except OSError as error:
+                raise SystemFailure(f"the change cannot be kept: {error}") from error
         self.now = config
 
 
@@ -49,11 +83,18 @@ class ConfigurationRequests:
         settings: the key-value settings.
         configuration: the name server's own.
         save: writes the key-value settings to the disk; raises OSError if that fails.
+        on_change: is called with the new settings.
     """
 
     def __init__(
-        self, settings: KeyValueSettings, configuration: Configuration, *, save: Callable[[], None]
+        self,
+        settings: KeyValueSettings,
+        configuration: Configuration,
+        *,
+        save: Callable[[], None],
+        on_change: Callable[[NameServerConfig], None],
     ) -> None:
+        self._on_change = on_change
         self._settings = settings
         self._configuration = configuration
         self._save = save
@@ -109,7 +150,7 @@ class ConfigurationRequests:
             raise SystemFailure(f"cannot keep it: {error}") from error
 
     def _update_config(self, command: Command, peer: Peer) -> Reply:
-        """Changes settings until the name server ends; the changes are not saved."""
+        """Changes settings; with a file of key-value settings, also for the next start."""
         # A request may repeat settings that it does not change, so only those that differ count.
         # One that needs a restart refuses the whole request.
         try:
@@ -126,7 +167,8 @@ class ConfigurationRequests:
         }
         if fixed := sorted(changes.keys() - CHANGEABLE):
             raise NoPermission(f"cannot change while it runs: {', '.join(fixed)}")
-        self._configuration.now = replace(self._configuration.now, **changes)
+        self._configuration.change(replace(self._configuration.now, **changes))
+        self._on_change(self._configuration.now)
         return Reply()
 
     def _read_config(self, command: Command, peer: Peer) -> Reply:

@@ -17,10 +17,11 @@ from sprocket.auth.first_users import signer_in
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline, loop_ms
 from sprocket.base.errors import ConfigError, CorruptRecord, SprocketError, SystemBusy
+from sprocket.base.kept_settings import KeptSettings
 from sprocket.base.ports import Clock, Disk
 from sprocket.nameserver.accounts import NameServerAccounts
 from sprocket.nameserver.config import NameServerConfig
-from sprocket.nameserver.configuration import AUDITED_BODIES, Configuration
+from sprocket.nameserver.configuration import AUDITED_BODIES, CHANGEABLE, Configuration
 from sprocket.nameserver.dispatch import NameServerDispatch
 from sprocket.nameserver.instances import SmallestChange
 from sprocket.nameserver.routes import RouteTable
@@ -72,20 +73,22 @@ class NameServer:
         self.config = config or NameServerConfig()
         check(self.config)
         self._disk = disk or SystemDisk()
-        self._routes = RouteTable(
-            expiry_ms=self.config.broker_expiry_ms,
-            topics_max=self.config.topics_max,
-            brokers_max=self.config.brokers_max,
-            absent_are_deleted=self.config.topics_absent_are_deleted,
-            on_smallest=self._notify_smallest,
-        )
+        self._routes = RouteTable(on_smallest=self._notify_smallest)
         self._pool = Pool(signer=signer_in(self.config.inner_keys))
         self._accounts = NameServerAccounts(self.config, self._disk)
         self._notices: set[asyncio.Task[None]] = set()
-        self._settings = KeyValueSettings(entries_max=self.config.kv_entries_max)
-        self._configuration = Configuration(self.config)
+        self._settings = KeyValueSettings()
+        self._changed(self.config)
+        path, kept = self.config.kv_path, None
+        if path is not None:
+            kept = KeptSettings(
+                self._disk, f"{path}.changed", (self.config,), lambda each: each.name in CHANGEABLE
+            )
+        self._configuration = Configuration(self.config, kept)
         self._admission = Admission(
-            lambda: self._configuration.now.quotas, clock=lambda: loop_ms() / 1000
+            lambda: self._configuration.now.quotas,
+            clock=lambda: loop_ms() / 1000,
+            user_of=lambda command: command.user or "",
         )
         self._reply_first = one_by_one(self._reply)
         self._server = Server(
@@ -96,23 +99,21 @@ class NameServer:
                 frame_bytes_max=self.config.frame_bytes_max,
                 unfinished_bytes_max=self.config.unfinished_bytes_max,
             ),
+            connections_max=self.config.connections_max or None,
             tls=checked_settings(tls),
             ip_rules=self._admission,
         )
         self._audit = audit_log(
-            audit,
-            server="nameserver",
-            part="nameserver",
-            beside=_folder_of(self.config, audit),
-            disk=self._disk,
-            clock=clock or SystemClock(),
-        )
+            audit, server="nameserver", part="nameserver", beside=_folder_of(self.config, audit),
+            disk=self._disk, clock=clock or SystemClock(),
+        )  # fmt: skip
         self._answer = NameServerDispatch(
             self._routes,
             self._settings,
             configuration=self._configuration,
             now_ms=loop_ms,
             save=self._save,
+            on_change=self._changed,
             accounts=self._accounts,
             trail=None if self._audit is None else audit_trail(self._audit),
         )
@@ -141,6 +142,8 @@ class NameServer:
                 does not come only when a setting changes.
         """
         self._load()
+        self._configuration.load()
+        self._changed(self._configuration.now)
         self._check_writable()
         self._accounts.load()
         if self._audit is not None:
@@ -159,7 +162,7 @@ class NameServer:
         """Finishes the requests in progress, then closes all connections."""
         if self._scan is not None:
             self._scan.cancel()
-        await self._server.drain(Deadline.after_ms(self.config.drain_ms))
+        await self._server.drain(Deadline.after_ms(self._configuration.now.drain_ms))
         await self._server.__aexit__(kind, error, trace)
         for task in self._notices:
             task.cancel()
@@ -174,8 +177,13 @@ class NameServer:
     def _answer_first(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:
         if not self._configuration.now.quotas:
             return self._reply_first(commands, peer)
+        # Who signed it is found out first, for the limits; one that may not pass counts too.
+        refused = self._answer.refusal(commands[0], peer)
+        answer = self._reply_first if refused is None else lambda asked, peer: [refused]
         try:
-            return self._admission.answer_first(commands, peer, self._reply_first)
+            return self._admission.answer_first(
+                commands[:1], peer, answer, may_pass=refused is None
+            )
         except SystemBusy as error:
             return [Reply(code=error.code, remark=error.remark)]
 
@@ -213,6 +221,16 @@ class NameServer:
             await self._pool.send_oneway(address, header, deadline=Deadline.after(_NOTICE_SECONDS))
         except SprocketError as error:
             logger.info("%s is not notified: %s", address, error)
+
+    def _changed(self, config: NameServerConfig) -> None:
+        """Tells the tables of the settings in force."""
+        self._settings.limit(config.kv_entries_max)
+        self._routes.change(
+            expiry_ms=config.broker_expiry_ms,
+            topics_max=config.topics_max,
+            brokers_max=config.brokers_max,
+            absent_are_deleted=config.topics_absent_are_deleted,
+        )
 
     def _scan_later(self) -> None:
         loop = asyncio.get_running_loop()

@@ -74,6 +74,15 @@ class RouteTable:
         #: that close are those of clients.
         self._registered: dict[Hashable, set[tuple[str, int]]] = {}
 
+    def change(
+        self, *, expiry_ms: int, topics_max: int, brokers_max: int, absent_are_deleted: bool
+    ) -> None:
+        """Applies other settings from the next registration or scan on."""
+        self._expiry_ms = expiry_ms
+        self._topics_max = topics_max
+        self._brokers_max = brokers_max
+        self._absent_are_deleted = absent_are_deleted
+
     def register(self, registration: BrokerInfo, connection: Hashable, now_ms: int) -> Instance:
         """Adds a broker process, or renews it.
 
@@ -371,4 +380,3 @@ class RouteTable:
             for name, number in known
         )
         assert self._topics.keys() >= set(self._static.topics())
-        assert len(self._topics) <= self._topics_max

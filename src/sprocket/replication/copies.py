@@ -55,6 +55,10 @@ class Copies:
         self._links: dict[int, _LinkPosition] = {}
         self.registered: Mapping[str, int] | None = None
 
+    def change(self, rules: CopyRules) -> None:
+        """Changes how many copies are needed."""
+        self.rules = rules
+
     def report(self, link: int, host: str, offset: int) -> None:
         """Records what a link reports. A slave's log never becomes shorter while it is connected,
         so a lower number than before changes nothing.

@@ -22,6 +22,10 @@ class FlowLimit:
         self._rate = bytes_per_second
         self._free_at = 0.0
 
+    def change(self, bytes_per_second: int) -> None:
+        """Changes the limit."""
+        self._rate = bytes_per_second
+
     def at_once(self, size: int) -> int:
         """How many bytes to send at once, of so many: the pause after them must be short, or the
         slave takes the connection for dead."""

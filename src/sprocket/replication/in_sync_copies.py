@@ -71,6 +71,10 @@ class InSyncCopies:
         self.in_sync: frozenset[int] = frozenset({own})
         self.members: dict[int, MemberProgress] = {}
 
+    def change(self, rules: CopyRules) -> None:
+        """Changes how many members are needed."""
+        self.rules = rules
+
     def propose(self, members: frozenset[int]) -> None:
         """Records that a change of the set was asked for: both sets count until `set_in_sync`."""
         self._changing = self._changing | members

@@ -156,6 +156,11 @@ class Master:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    def change(self, rules: StreamRules) -> None:
+        """Uses connections by other rules: what is sent at once, how long one may be silent for
+        those that come from now on."""
+        self._rules = rules
+
     def recount(self) -> None:
         """Decides anew how far the copies are, after what is known of slaves has changed."""
         for link in self.links.values():
@@ -298,13 +303,15 @@ class Master:
 
     async def _send_from(self, link: SlaveLink, position: int) -> None:
         """Sends the log from an offset on, until the connection is closed."""
-        rules, log, mark = self._rules, self._log, self._sendable
-        limit = FlowLimit(rules.bytes_per_second)
-        batch_bytes = limit.at_once(rules.batch_bytes)
+        log, mark = self._log, self._sendable
+        limit = FlowLimit(0)
         time = asyncio.get_running_loop().time
         if self._form.has_confirmed:
             self._send(link, position, b"")
         while True:
+            rules = self._rules
+            limit.change(rules.bytes_per_second)
+            batch_bytes = limit.at_once(rules.batch_bytes)
             if not await mark.reach(position + 1, Deadline.after(rules.heartbeat)):
                 self._send(link, position, b"")
                 continue

@@ -92,6 +92,10 @@ class Slave:
         self._reported_at: float | None = None
         self.is_connected = False
 
+    def change(self, rules: StreamRules) -> None:
+        """Uses the next connections by other rules."""
+        self._rules = rules
+
     @property
     def heard_at(self) -> float | None:
         """Time of the loop when something last came from a master; None before."""

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from sprocket.base.errors import StoreError
 from sprocket.base.ports import Clock, DirectoryLock, Disk
 from sprocket.base.watermark import Watermark
+from sprocket.message.draft_batch import DraftBatch
 from sprocket.message.offsets import LONG_MAX, LogOffset, QueueOffset
 from sprocket.message.record import Draft
 from sprocket.store.config import FOLDER_SETTINGS, StoreConfig
@@ -32,6 +33,7 @@ from sprocket.store.reading.finding import KeySearchRange, find
 from sprocket.store.reading.queue_reader import NO_QUEUE, ReadFilter, ReadResult, read_queue
 from sprocket.store.reading.stored_queues import StoredQueues
 from sprocket.store.views.consume_queue import ConsumeQueue
+from sprocket.store.views.entry import EntryColumns
 from sprocket.store.views.tag_codes import TagCodes
 from sprocket.store.writing.appender import Appended, Kernel, Stored
 
@@ -64,10 +66,8 @@ class Store:
         self._abort, self._deleted = parts.abort, parts.deleted
         self._queues, self._by_name = parts.queues, parts.queues.by_name
         self._index, self._views = parts.index, parts.views
-        self._confirmed = parts.confirmed
-        self._appender = parts.appender
-        self._checkpoint = parts.checkpoint
-        self._flush = parts.flush
+        self._confirmed, self._appender = parts.confirmed, parts.appender
+        self._checkpoint, self._flush = parts.checkpoint, parts.flush
         self.flags = parts.flags
         self.disk_space = parts.disk_space
         self._apply = parts.change
@@ -199,12 +199,12 @@ class Store:
         return self._appender.append_run(kernel)
 
     def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
-        """Writes messages one after the other: all of them, or none if one is refused.
-
-        Raises:
-            IllegalDraft, DiskFull, StoreError, ClosedError: as `append`.
-        """
+        """As `append_all`, but writes all of them, or none if one is refused."""
         return self._appender.append_batch(drafts)
+
+    def append_batches(self, batches: Sequence[DraftBatch]) -> list[EntryColumns]:
+        """As `append_all` for batches: of each, all messages are written, or none."""
+        return self._appender.append_batches(batches)
 
     def read(
         self,

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-from sprocket import broker
 from sprocket.base.config import Declared, settings_of
 from sprocket.broker.config import BrokerConfig
+from sprocket.broker.live_settings import LIVE
 from sprocket.protocol.requests.admin import (
     BrokerConfigOf,
     CleanExpiredQueues,
@@ -60,31 +57,6 @@ def another(declared: Declared, now: str) -> str:
     return "05" if declared.name == "delete_hours" else "10.0.0.0/8"
 
 
-@cache
-def read_at_each_use() -> set[str]:
-    """Names of the settings that a function reads which is called while a broker runs."""
-    found = set()
-    for part in ("broker", "store", "delay", "transaction"):
-        for path in Path(broker.__file__).parent.parent.joinpath(part).rglob("*.py"):
-            for function in ast.walk(ast.parse(path.read_text())):
-                is_function = isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-                if is_function and function.name not in _AT_THE_START:
-                    found |= set(_reads(function))
-    return found
-
-
-#: What runs once; so a setting that only they read cannot change while a broker runs.
-_AT_THE_START = ("__init__", "own_topics", "trace_text", "_place", "__aenter__", "_timed_delivery")
-
-
-def _reads(function: ast.AST) -> Iterator[str]:
-    for node in ast.walk(function):
-        if isinstance(node, ast.Attribute):
-            owner = ast.unparse(node.value)
-            if owner.endswith(("config", "settings.store", "settings")):
-                yield node.attr
-
-
 @pytest.mark.parametrize("declared", ALL, ids=lambda each: each.key)
 def test_each_setting_takes_effect_or_is_refused_by_name(declared: Declared) -> None:
     async def test(asker: Asker) -> None:
@@ -105,7 +77,7 @@ def test_each_setting_takes_effect_or_is_refused_by_name(declared: Declared) -> 
             reply = await asker.call(UpdateBrokerConfig(), body)
             after = await shown()
             if reply.code == SUCCESS:
-                assert declared.name in read_at_each_use()
+                assert declared.key in LIVE
                 assert after[names[0]] == value
                 if name != "shortPollingTimeMills":
                     assert after["shortPollingTimeMills"] in ("77", value)

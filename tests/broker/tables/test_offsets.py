@@ -17,7 +17,7 @@ from tests.support import calls_of
 
 def table(entries_max: int = 100, clock: ManualClock | None = None) -> ConsumerOffsets:
     clock = clock or ManualClock()
-    return ConsumerOffsets(clock, entries_max=entries_max, steady_ms=clock.now_ms)
+    return ConsumerOffsets(clock, entries_max=lambda: entries_max, steady_ms=clock.now_ms)
 
 
 def test_what_a_group_commits_is_what_it_gets() -> None:
@@ -107,7 +107,7 @@ def test_no_pull_is_held_longer_than_a_reset_goes_on() -> None:
 @pytest.mark.parametrize("jump_ms", [-10 * RESET_MS, 10 * RESET_MS])
 def test_a_wall_clock_that_jumps_neither_keeps_a_reset_nor_ends_it(jump_ms: int) -> None:
     wall, steady = ManualClock(), ManualClock()
-    offsets = ConsumerOffsets(wall, entries_max=10, steady_ms=steady.now_ms)
+    offsets = ConsumerOffsets(wall, entries_max=lambda: 10, steady_ms=steady.now_ms)
     commit(offsets, 500, "a")
     offsets.reset("g", "T", queue_number=0, offset=100)
     pull_at(offsets, 501, "a")

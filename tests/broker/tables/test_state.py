@@ -438,7 +438,7 @@ def test_who_changes_a_table_during_a_save_waits_for_the_next_one() -> None:
 
 
 def test_a_step_of_a_save_encodes_a_bounded_part() -> None:
-    offsets = ConsumerOffsets(ManualClock(), entries_max=100_000)
+    offsets = ConsumerOffsets(ManualClock(), entries_max=lambda: 100_000)
     for number in range(20_000):
         offsets.commit(f"group-{number % 50}", f"topic-{number // 50}", queue_number=0, offset=1)
     for table in (offsets.to_json(), many_topics(2_000).to_json()):
@@ -451,7 +451,7 @@ def test_a_step_of_a_save_encodes_a_bounded_part() -> None:
 
 
 def test_commits_do_not_change_a_picture_that_was_taken_before() -> None:
-    offsets = ConsumerOffsets(ManualClock(), entries_max=100)
+    offsets = ConsumerOffsets(ManualClock(), entries_max=lambda: 100)
     offsets.commit("g", "T", queue_number=0, offset=1)
     pictures = [offsets.to_json()]
     for offset in (2, 3):

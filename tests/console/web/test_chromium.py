@@ -96,6 +96,16 @@ def _sent(nameserver: str) -> str:
     return str(sent.offset_id)
 
 
+def _samples(page: Watched, node: Node) -> None:
+    """Sends for some minutes, so that plots have something to show."""
+    page.open("/group?name=billing")
+    with blocking.Producer("shop", nameservers=node.nameserver) as producer:
+        for step in range(150):
+            for number in range(1 + step % 40):
+                producer.send(Message("orders", b'{"order": %d}' % number, keys=[f"o-{number}"]))
+            page.page.wait_for_timeout(1_000)
+
+
 class Watched:
     """A page, with all that went wrong on it."""
 
@@ -217,6 +227,8 @@ def test_a_page_of_another_site_can_do_nothing(chromium: Any, node: Node) -> Non
 def test_the_guide_s_pictures_are_made(chromium: Any, node: Node, tmp_path: Path) -> None:
     folder = Path(PICTURES) if PICTURES else tmp_path
     page = watched(chromium, node)
+    if PICTURES:
+        _samples(page, node)
     for name, path in (
         ("overview", "/"), ("topic", "/topic?name=orders"), ("messages", "/messages?topic=orders"),
         ("message", f"/message?id={node.message}"), ("group", "/group?name=billing"),

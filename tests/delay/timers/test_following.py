@@ -157,7 +157,7 @@ def test_a_slave_that_is_promoted_while_it_runs_goes_on_where_it_is() -> None:
         await timers.start()
         came: list[Any] = []
         delivery = TimedDelivery(
-            timers, slave.server._store, came.append, clock=slave.clock, save_ms=1000
+            timers, slave.server._store, came.append, clock=slave.clock, save_ms=lambda: 1000
         )
         delivering = asyncio.ensure_future(delivery.run())
         await asyncio.sleep(5)

@@ -93,10 +93,10 @@ async def _soak(
     wrong += [f"{name} did not end in order" for name in series.unended]
     wrong += [f"acknowledged and lost: {len(lost)}, such as {lost[:5]}"] if lost else []
     wrong += [f"{each.name} is alive" for each in (*group.brokers, *group.keys) if each.is_alive]
-    return wrong + _differences(group.stores)
+    return wrong + differences(group.stores)
 
 
-def _differences(stores: list[Path]) -> list[str]:
+def differences(stores: list[Path]) -> list[str]:
     """Where the logs of two stores differ; a log ends at its last byte that is not zero."""
     logs = [_log(store) for store in stores]
     return [

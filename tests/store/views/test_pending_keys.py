@@ -7,7 +7,7 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprocket.store.views.entry import Entry
+from sprocket.store.views.entry import Entry, EntryColumns
 from sprocket.store.views.key_hashes import KeyHashes
 from sprocket.store.views.pending_keys import HashedKeys, PendingKeys
 
@@ -27,18 +27,24 @@ def hashed(first: int, count: int, stored_ms: int) -> HashedKeys:
 
 
 @given(
-    st.lists(st.tuples(st.booleans(), st.integers(1, 9)), max_size=12),
+    st.lists(
+        st.tuples(st.sampled_from(["hashed", "each", "columns"]), st.integers(1, 9)), max_size=12
+    ),
     st.lists(st.integers(1, 30), min_size=1, max_size=8),
 )
-def test_keys_leave_in_their_order_each_once(
-    runs: list[tuple[bool, int]], takes: list[int]
-) -> None:
-    pending, count = PendingKeys(HASHES), 0
-    for is_hashed, size in runs:
-        if is_hashed:
+def test_keys_leave_in_their_order_each_once(runs: list[tuple[str, int]], takes: list[int]) -> None:
+    pending, count, wanted = PendingKeys(HASHES), 0, list[int]()
+    for kind, size in runs:
+        numbers = range(count, count + size)
+        if kind == "hashed":
             pending.add_hashed(hashed(count, size, 7))
-        else:
+            wanted += [7] * size
+        elif kind == "each":
             pending.add(entries(count, size))
+            wanted += [1000 + n for n in numbers]
+        else:
+            pending.add(EntryColumns.of(entries(count, size)))
+            wanted += [1000 + count] * size
         count += size
     assert pending.count == count
     hashes, log_offsets, times = list[int](), list[int](), list[int]()
@@ -55,15 +61,7 @@ def test_keys_leave_in_their_order_each_once(
     assert pending.first_log_offset == -1
     assert log_offsets == list(range(count))
     assert hashes == [HASHES.of("T", f"k{n}") for n in range(count)]
-    of_entries = [
-        n for (is_hashed, size), end in zip(runs, ends(runs), strict=True)
-        if not is_hashed for n in range(end - size, end)
-    ]  # fmt: skip
-    assert [n for n in range(count) if times[n] == 1000 + n] == of_entries
-
-
-def ends(runs: list[tuple[bool, int]]) -> list[int]:
-    return [sum(size for _, size in runs[: place + 1]) for place in range(len(runs))]
+    assert times == wanted
 
 
 def test_what_is_dropped_is_gone() -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import errno
+import random
 import traceback
+from typing import Any
 
 import pytest
 
 from sprocket.base.errors import ClosedError, DiskFull
+from sprocket.message.draft_batch import DraftBatch
 from sprocket.message.record import decode, parse
 from sprocket.store.config import StoreConfig
 from sprocket.store.log.drafts import IllegalDraft
+from sprocket.store.views.entry import EntryColumns
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
-from tests.store.making import ROOT, SMALL, a_draft, bodies, messages, opened
+from tests.store.making import ROOT, SENDER, SMALL, a_draft, bodies, messages, opened
 from tests.support import run
 
 
@@ -228,5 +232,70 @@ def test_what_is_written_is_a_record_for_other_readers() -> None:
         raw = disk.read(f"{ROOT}/commitlog/{0:020d}") or b""
         assert parse(raw, place.log_offset).topic == "t" * 200
         assert not any(raw[place.end :])
+
+    run(check())
+
+
+def a_batch(*bodies: bytes, **changes: Any) -> DraftBatch:
+    count = len(bodies)
+    fields: dict[str, Any] = {
+        "topic": "orders", "queue_number": 0, "sys_flag": 0, "born_ms": 1, "born_host": SENDER,
+        "flags": list(range(count)), "bodies": bodies,
+        "properties": [b"KEYS\x01k%d\x02" % place for place in range(count)],
+        "properties_end": b"C\x01c\x02", "tag_codes": [97] * count,
+        "keys": [f"k{place}" for place in range(count)], "unique_keys": [b"U"] * count,
+    }  # fmt: skip
+    return DraftBatch(**(fields | changes))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_batches_leave_the_same_files_as_their_messages_one_by_one(seed: int) -> None:
+    async def check() -> None:
+        chosen = random.Random(seed)
+        disks = [MemoryDisk(), MemoryDisk()]
+        batched, single = [await opened(disk) for disk in disks]
+        for _ in range(30):
+            run = [
+                a_batch(
+                    *(bytes(chosen.randrange(90)) for _ in range(chosen.randrange(1, 9))),
+                    queue_number=chosen.randrange(2),
+                )
+                for _ in range(chosen.randrange(1, 4))
+            ]
+            found = batched.append_batches(run)
+            wanted = [single.append_all(batch.drafts()) for batch in run]
+            assert found == [EntryColumns.of(each) for each in wanted]
+        for store in (batched, single):
+            assert len(store.find("orders", "k0", count_max=99)) > 9
+            await store.close()
+        paths = [sorted(disk._files) for disk in disks]
+        assert paths[0] == paths[1]
+        for path in paths[0]:
+            if "checkpoint" not in path:
+                assert disks[0].read(path) == disks[1].read(path), path
+
+    run(check())
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        a_batch(b"", properties=[b"p" * 32767]),
+        a_batch(b"x", bytes(4096)),
+        a_batch(b"", topic="../x"),
+        a_batch(b"", b"", flags=[0, 1 << 31]),
+        a_batch(b"", tag_codes=[1 << 63]),
+    ],
+)
+def test_a_batch_that_is_refused_is_refused_whole_and_ends_the_run(bad: DraftBatch) -> None:
+    async def check() -> None:
+        store = await opened(MemoryDisk())
+        with pytest.raises(IllegalDraft):
+            store.append_batches([bad, a_batch(b"never")])
+        assert store.log_end == 0
+        assert len(store.append_batches([a_batch(b"1", b"2"), bad, a_batch(b"never")])) == 1
+        assert bodies(store) == [b"1", b"2"]
+        store.append_batches([a_batch(b"3")])
+        assert bodies(store) == [b"1", b"2", b"3"]
 
     run(check())

@@ -28,6 +28,7 @@ from sprocket.replication.epochs import EpochList
 from sprocket.replication.in_sync_copies import InSyncCopies
 from sprocket.replication.master_address import MasterAddress
 from sprocket.replication.master_forms import EpochForm
+from sprocket.replication.rules import StreamRules
 from sprocket.replication.slave import Slave
 from sprocket.replication.slave_forms import LogsDiffer, SlaveMember
 from sprocket.replication.slave_link import SlaveLink
@@ -67,6 +68,7 @@ class GroupReplication(Replication):
         tls: TlsConfig | None = None,
         may_copy: Callable[[str], bool] = lambda host: True,
     ) -> None:
+        self._seat = seat
         super().__init__(
             store,
             settings,
@@ -79,20 +81,30 @@ class GroupReplication(Replication):
         )
         config = settings.config
         self.is_slave = True
-        self._seat = seat
         self._epochs = epochs
         self._epoch_min = self._led_from = 0
         self._followed_at = self._time()
         self.master = MasterAddress()
         self.in_sync: InSyncCopies | None = None
         self.cut_at: int | None = None
-        lease = seat.lease
-        self._rules = self._rules._replace(
-            heartbeat=min(self._rules.heartbeat, lease / _HEARTBEATS),
-            silence=min(self._rules.silence, lease),
+        self._least = CopyRules(config.copies_wanted, config.copies_least)
+
+    def _stream_rules(self) -> StreamRules:
+        """As the settings say, and as quick as the lease wants it."""
+        rules, lease = super()._stream_rules(), self._seat.lease
+        return rules._replace(
+            heartbeat=min(rules.heartbeat, lease / _HEARTBEATS),
+            silence=min(rules.silence, lease),
             pauses=(lease * _PAUSE_FIRST, lease * _PAUSE_MOST),
         )
+
+    def change(self) -> None:
+        """Applies the settings in force."""
+        config = self._settings.config
         self._least = CopyRules(config.copies_wanted, config.copies_least)
+        if self.in_sync is not None:
+            self.in_sync.change(self._least)
+        super().change()
 
     @property
     def epochs(self) -> EpochList:

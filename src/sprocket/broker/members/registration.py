@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -80,18 +80,32 @@ class Registration:
         self._address = address
         self._ha_address = ha_address
         self._on_master = on_master
-        container = settings.config.container
-        #: Whom it registers at: the container that started it, too, makes new topics elsewhere.
-        self._servers = (*settings.config.nameservers, *((container,) if container else ()))
-        self._links = [_NameServerState() for _ in self._servers]
+        self._links = {each: _NameServerState() for each in self._servers()}
+        self._others = asyncio.Event()
         self._troubles = Troubles(lambda: asyncio.get_running_loop().time(), logger)
         self.changes = 0
+
+    def _servers(self) -> tuple[str, ...]:
+        """Whom it registers at: the container that started it, too, makes new topics elsewhere."""
+        config = self._settings.config
+        return (*config.nameservers, *((config.container,) if config.container else ()))
 
     def changed(self, topic: str) -> None:
         """Registers a topic soon that was created, changed or removed."""
         self.changes += 1
-        for link in self._links:
+        for link in self._links.values():
             link.mark_changed(topic)
+
+    def change(self) -> None:
+        """Registers at the name servers of the settings in force, and leaves others, soon."""
+        wanted = self._servers()
+        if tuple(self._links) != wanted:
+            known = self._links
+            self._links = {each: known.get(each) or _NameServerState() for each in wanted}
+            for each in wanted:
+                if each not in known:
+                    self._links[each].start_over()
+            self._others.set()
 
     async def announced(self) -> None:
         """Returns when the name servers know all changes so far, or after one second.
@@ -99,13 +113,13 @@ class Registration:
         A reply that waits for this lets the client find its new topic at the name servers.
         """
         deadline = Deadline.after(_ANNOUNCE_SECONDS)
-        for link in self._links:
+        for link in self._links.values():
             if link.is_whole:
                 await link.settled_changes.reach(self.changes, deadline)
 
     def register_all(self) -> None:
         """Registers the whole table at all name servers soon."""
-        for link in self._links:
+        for link in self._links.values():
             link.start_over()
 
     def move(self, number: int, epoch: int) -> None:
@@ -123,19 +137,31 @@ class Registration:
         `run`."""
         try:
             async with asyncio.timeout(_FIRST_SECONDS):
-                await asyncio.gather(*(self._register(*pair) for pair in self._pairs()))
+                await asyncio.gather(*(self._register(*pair) for pair in self._links.items()))
         except TimeoutError:
             logger.warning("not all name servers have answered yet")
 
     async def run(self) -> None:
         """Keeps the registration at all name servers up to date, until cancelled."""
+        keeping: dict[str, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as tasks:
-            for address, link in self._pairs():
-                tasks.create_task(self._keep(address, link))
+            while True:
+                left = keeping.keys() - self._links.keys()
+                for address in left:
+                    keeping.pop(address).cancel()
+                for address, link in self._links.items():
+                    if address not in keeping:
+                        keeping[address] = tasks.create_task(self._keep(address, link))
+                await self._leave(left)
+                await self._others.wait()
+                self._others.clear()
 
     async def leave(self) -> None:
         """Unregisters the broker. A name server that cannot be reached notices the closed
         connection or the missing registrations."""
+        await self._leave(self._servers())
+
+    async def _leave(self, nameservers: Collection[str]) -> None:
         config = self._settings.config
         header = UnregisterBroker(
             broker_name=config.name,
@@ -145,15 +171,12 @@ class Registration:
         )
         deadline = Deadline.after(_LEAVE_SECONDS)
         outcomes = await asyncio.gather(
-            *(self._pool.call(address, header, deadline=deadline) for address in self._servers),
+            *(self._pool.call(address, header, deadline=deadline) for address in nameservers),
             return_exceptions=True,
         )
-        for address, outcome in zip(self._servers, outcomes, strict=True):
+        for address, outcome in zip(nameservers, outcomes, strict=True):
             if isinstance(outcome, BaseException):
                 logger.info("cannot unregister at name server %s: %s", address, outcome)
-
-    def _pairs(self) -> Iterable[tuple[str, _NameServerState]]:
-        return zip(self._servers, self._links, strict=True)
 
     async def _keep(self, address: str, link: _NameServerState) -> None:
         while True:

@@ -113,7 +113,7 @@ class Replication:
         self._tls = tls if tls is not None and tls.replication else None
         self._slave_tls = None if self._tls is None else self._tls.outgoing_tls()
         self._may_copy = may_copy
-        self._rules = stream_rules(config)
+        self._rules = self._stream_rules()
         #: How often the name servers should have been asked who is a slave.
         self._questions = Watermark()
         self._exit = AsyncExitStack()
@@ -219,6 +219,20 @@ class Replication:
             tls=self._slave_tls,
         )
         await self.slave.run()
+
+    def _stream_rules(self) -> StreamRules:
+        """How connections are used by the settings in force."""
+        return stream_rules(self._settings.config)
+
+    def change(self) -> None:
+        """Applies the settings in force."""
+        self._rules = self._stream_rules()
+        if self.slave is not None:
+            self.slave.change(self._rules)
+        self.copies.change(copy_rules(self._settings.config))
+        if self.sender is not None:
+            self.sender.change(self._rules)
+            self.sender.recount()
 
     def learn_master(self, address: str, replication: str) -> None:
         """Takes the addresses of a slave's master from a name server."""

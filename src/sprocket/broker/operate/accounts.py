@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from sprocket.auth.accounts import AccountTable
 from sprocket.auth.requests import CHANGES, AccountRequests, encode_rows
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import SlaveNotAvailable
+from sprocket.base.errors import SlaveNotAvailable, UsageError
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.operate.listings import in_turns
 from sprocket.broker.tables.rights import Rights
@@ -56,10 +56,14 @@ class AccountEndpoints:
 
     def changes(self) -> Endpoints:
         """Those that change something, by request code."""
+        if self._rights.plain is not None:
+            return dict.fromkeys(CHANGES, _refuse)
         return {code: each for code, each in self._all().items() if code in CHANGES}
 
     def questions(self) -> Endpoints:
         """The others."""
+        if self._rights.plain is not None:
+            return {code: _refuse for code in self._all() if code not in CHANGES}
         requests = self._requests(self._accounts)
         others = {code: each for code, each in self._all().items() if code not in CHANGES}
         return {
@@ -70,6 +74,8 @@ class AccountEndpoints:
 
     def of_slave(self) -> Endpoints:
         """Those that change something, at a slave."""
+        if self._rights.plain is not None:
+            return {}
         return {kind.code: self._relay_as(kind) for kind in _HEADERS}
 
     def _all(self) -> Endpoints:
@@ -98,6 +104,13 @@ class AccountEndpoints:
         deadline = Deadline.after(_ASK_SECONDS)
         reply = await self._pool.call(address, header, body=body, deadline=deadline)
         return Reply(code=reply.code, remark=reply.remark)
+
+
+def _refuse(command: Command, peer: Peer) -> Reply:
+    raise UsageError(
+        "this broker has the accounts of plain_acl.yml (aclEnable, broker.plain_acl) and no users: "
+        "requests 50 to 53, such as mqadmin's updateAclConfig, are about these"
+    )
 
 
 async def _listed(rows: Iterable[Body]) -> Reply:

@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable
 
 from sprocket.base.errors import InvalidParameter, RemoteProtocolError
+from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.settings import BrokerSettings, shown_lines
-from sprocket.broker.tables.topics import Topics
 from sprocket.delay.timers.counts import Counts
 from sprocket.delay.timers.shape import Shape
 from sprocket.protocol.bodies import DataVersion
@@ -29,10 +29,10 @@ _AHEAD, _AS_ASKED = 0, 1
 
 
 class SettingRequests:
-    """Shows and changes settings. A change is in force until the broker stops.
+    """Shows and changes settings.
 
     Args:
-        on_permission: called when the broker's permission has changed.
+        on_change: called when settings have changed, with those before.
     """
 
     def __init__(
@@ -40,15 +40,13 @@ class SettingRequests:
         settings: BrokerSettings,
         store: Store,
         *,
-        topics: Topics,
         timer_counts: Counts,
-        on_permission: Callable[[], None],
+        on_change: Callable[[BrokerConfig, StoreConfig], None],
     ) -> None:
         self._settings = settings
         self._store = store
-        self._topics = topics
         self._timer_counts = timer_counts
-        self._on_permission = on_permission
+        self._on_change = on_change
         self._changes = 0
 
     def endpoints(self) -> Endpoints:
@@ -100,14 +98,12 @@ class SettingRequests:
         before = self._settings.config, self._settings.store
         config, store = self._settings.changed(text)
         self._check_timers(store)
+        self._settings.keep(config, store)
         self._settings.apply(config, store)
-        self._store.change(store)
-        if config.auto_create_topics:
-            self._topics.make_template()
         self._changes += 1
-        if config.permission != before[0].permission:
-            self._on_permission()
         if (config, store) != before:
+            self._store.change(store)
+            self._on_change(*before)
             logger.warning("%s changes settings: %s", peer.address, shown_lines(text))
 
     def _check_timers(self, store: StoreConfig) -> None:
@@ -120,7 +116,8 @@ class SettingRequests:
         is_sooner = Shape.of(store).roll_ms < Shape.of(now).roll_ms
         if now.timers and is_sooner and self._timer_counts.total:
             raise InvalidParameter(
-                f"fileReservedTime (store.kept_hours) cannot become {store.kept_hours}: messages "
+                f"fileReservedTime (store.kept_hours) cannot become {store.kept_hours}, nor "
+                f"timerRollWindowSlot (store.timer_roll_slots) {store.timer_roll_slots}: messages "
                 "that wait for their time would be deleted with the files that hold them"
             )
 

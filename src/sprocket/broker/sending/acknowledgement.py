@@ -28,6 +28,7 @@ from sprocket.protocol.requests.send import SendReply
 from sprocket.protocol.sent import SentForm
 from sprocket.remoting.endpoints import EventualResponse, Response
 from sprocket.store.store import Store
+from sprocket.store.views.entry import EntryColumns
 from sprocket.store.writing.appender import Appended
 
 
@@ -59,8 +60,18 @@ class Acknowledgement:
         self._is_flushing = settings.store.flush == "SYNC_FLUSH"
         self._is_settling = self._is_flushing or replication.is_waiting
         self._host = store_host
-        self._region, self._trace = settings.config.region, trace_text(settings.config)
-        self._form = SentForm(store_host=store_host, region=self._region, trace_on=self._trace)
+        self._offset_id = f"{store_host.hex().upper()}%016X"
+        #: The headers of error replies, which change with the settings.
+        self._marks, self._recall_marks = Marks(msg_region=""), Marks(msg_region="")
+        self.change()
+
+    def change(self) -> None:
+        """Replies what the settings say now."""
+        config = self._settings.config
+        self._region, self._trace = config.region, trace_text(config)
+        self._form = SentForm(store_host=self._host, region=self._region, trace_on=self._trace)
+        self._marks.msg_region = self._recall_marks.msg_region = self._region
+        self._marks.trace_on = self._trace
 
     @property
     def is_at_once(self) -> bool:
@@ -74,15 +85,14 @@ class Acknowledgement:
 
     def refusals(self) -> dict[int, Header]:
         """The headers of error replies, by request code."""
-        marks = Marks(msg_region=self._region, trace_on=self._trace)
         sends = (
             RequestCode.SEND_MESSAGE,
             RequestCode.SEND_MESSAGE_V2,
             RequestCode.SEND_BATCH_MESSAGE,
         )
         return {
-            **dict.fromkeys(sends, marks),
-            RequestCode.RECALL_MESSAGE: Marks(msg_region=self._region),
+            **dict.fromkeys(sends, self._marks),
+            RequestCode.RECALL_MESSAGE: self._recall_marks,
         }
 
     def of_one(self, command: Command, receipt: Receipt) -> EventualResponse:
@@ -113,6 +123,34 @@ class Acknowledgement:
                 replies = partial(self._together, commands, appended, destinations)
                 return SharedWait(len(appended), settled, replies)
         return list(map(self._at_once, commands, appended, destinations))
+
+    def of_batches(
+        self, destinations: Sequence[Destination], stored: Sequence[EntryColumns]
+    ) -> list[EventualResponse] | SharedWait:
+        """The replies to the first batches of a run: as many as were stored."""
+        headers = list(map(self._batch_header, stored, destinations))
+        if not self._is_settling:
+            return [Reply(header) for header in headers]
+        if all(each.is_awaited for each in destinations):
+            settled = self._safe(stored[-1].end)
+            return SharedWait(
+                len(headers), settled, lambda code: [Reply(header, code=code) for header in headers]
+            )
+        return [
+            replied(self._safe(each.end), header) if destination.is_awaited else Reply(header)
+            for each, destination, header in zip(stored, destinations, headers, strict=False)
+        ]
+
+    def _batch_header(self, stored: EntryColumns, destination: Destination) -> SendReply:
+        ids = ",".join([self._offset_id] * len(stored))
+        return SendReply(
+            msg_id=ids % tuple(stored.log_offsets),
+            queue_id=destination.queue_number,
+            queue_offset=stored.queue_offset,
+            transaction_id=destination.draft.unique_key,
+            msg_region=self._region,
+            trace_on=self._trace,
+        )
 
     def without_header(self, appended: Appended) -> Reply | Awaitable[Reply]:
         """The reply to a request that asks only whether a message was stored."""

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from sprocket.base.errors import IllegalMessage, NoPermission, ReplyError, SystemBusy
 from sprocket.base.ports import Clock
+from sprocket.broker.sending.batch_reader import PlainBatch
 from sprocket.broker.sending.destination import (
     DelayRules,
     Destination,
@@ -37,6 +38,7 @@ from sprocket.message.topic import is_dead_letter_topic
 from sprocket.protocol.codes import ResponseCode
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.store import Store
+from sprocket.store.views.entry import EntryColumns
 from sprocket.store.writing.appender import Appended, Kernel, Stored
 from sprocket.transaction.half import Half
 from sprocket.transaction.ledger import Ledger
@@ -201,6 +203,27 @@ class Ingress:
                     if decided.wait is not None:
                         for_ms = decided.wait.due_ms - decided.draft.born_ms
                         self._measures.delayed(decided.topic, for_ms)
+        return appended
+
+    def store_batches(self, batches: Sequence[PlainBatch]) -> list[EntryColumns]:
+        """Stores batches of messages that go where they were sent; of each all messages or none.
+
+        Returns:
+            The offsets of the stored batches, up to the first one that the store refuses.
+
+        Raises:
+            IllegalMessage, DiskFull, StoreError, ClosedError, SystemFailure: as `accept`, for the
+                first of them.
+        """
+        if self._check_role is not None:
+            self._check_role(any(each.destination.is_awaited for each in batches))
+        try:
+            appended = self._store.append_batches([each.drafts for each in batches])
+        except IllegalDraft as error:
+            raise IllegalMessage(f"a message of the batch is illegal: {error}") from error
+        for stored in appended:
+            self.count += len(stored)
+            self._volumes.put(stored.topic, sum(stored.record_bytes), count=len(stored))
         return appended
 
     def store_run(self, kernel: Kernel) -> Stored | None:

@@ -77,16 +77,26 @@ class KernelSends:
     ) -> None:
         self._placing = placing
         self._ingress = ingress
+        self._stamp = stamp
+        self._acknowledgement = acknowledgement
+        self._store_host = store_host
         self._kernel: _SendKernel | None = None
-        can_be_used = len(store_host) == V4_BYTES and acknowledgement.is_at_once
+        self.change(is_wanted=is_wanted)
+
+    def change(self, *, is_wanted: bool) -> None:
+        """Makes the kernel anew, since what is stored and replied may have changed."""
+        acknowledgement, had_one = self._acknowledgement, self._kernel is not None
+        can_be_used = len(self._store_host) == V4_BYTES and acknowledgement.is_at_once
+        self._kernel = None
         if is_wanted and can_be_used and is_installed():
-            logger.info("plain sends are taken by the native kernel")
+            if not had_one:
+                logger.info("plain sends are taken by the native kernel")
             self._kernel = importlib.import_module("sprocket_native").SendKernel(
                 (TAGS.encode(), KEYS.encode(), UNIQUE_KEY.encode()),
                 [name.encode() for name in sorted(CHANGED)],
                 TIME.encode(),
-                stamp.behind(""),
-                store_host,
+                self._stamp.behind(""),
+                self._store_host,
                 acknowledgement.reply_pieces,
                 SENDERS_BITS & ~HOSTS_MASK,
                 SURELY_SHORT,

@@ -30,8 +30,8 @@ from sprocket.message.properties import (
 CHANGED = SPECIAL | REWRITTEN | {PRIORITY, LITE_TOPIC}
 _MARK = UNIQUE_KEY + NAME_END
 #: Texts in the cache, and characters of each, at most.
-_TEXTS_MAX = 1024
-_TEXT_LENGTH_MAX = 512
+TEXTS_MAX = 1024
+TEXT_LENGTH_MAX = 512
 
 
 class Plain(NamedTuple):
@@ -98,8 +98,8 @@ class PlainTexts:
                 keys,
                 is_awaited=properties.get(WAIT) != "false",
             )
-        if not keys and len(text) <= _TEXT_LENGTH_MAX:  # keys are rarely the same twice
-            if len(self._known) >= _TEXTS_MAX:
+        if not keys and len(text) <= TEXT_LENGTH_MAX:  # keys are rarely the same twice
+            if len(self._known) >= TEXTS_MAX:
                 self._known.clear()
             self._known[around] = plain
         return plain

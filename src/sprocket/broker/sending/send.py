@@ -12,6 +12,7 @@ from functools import partial
 
 from sprocket.broker.dispatch import Endpoints, RunEndpoints, SharedWait
 from sprocket.broker.sending.acknowledgement import Acknowledgement
+from sprocket.broker.sending.batch_reader import BatchReader
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.sending.intake import SendHeader, SendReader
 from sprocket.broker.sending.run_reader import RunReader
@@ -29,11 +30,13 @@ class Sends:
         self,
         reader: SendReader,
         runs: RunReader,
+        batches: BatchReader,
         ingress: Ingress,
         acknowledgement: Acknowledgement,
     ) -> None:
         self._reader = reader
         self._run_reader = runs
+        self._batch_reader = batches
         self._ingress = ingress
         self._acknowledgement = acknowledgement
 
@@ -50,6 +53,7 @@ class Sends:
         return {
             RequestCode.SEND_MESSAGE: partial(self.send_run, SendMessage),
             RequestCode.SEND_MESSAGE_V2: partial(self.send_run, SendMessageV2),
+            RequestCode.SEND_BATCH_MESSAGE: self.send_batches,
         }
 
     def send(self, kind: type[SendHeader], command: Command, peer: Peer) -> EventualResponse:
@@ -71,3 +75,17 @@ class Sends:
             return ()
         appended = self._ingress.store(destinations)
         return self._acknowledgement.of_run(commands, appended, destinations)
+
+    def send_batches(
+        self, commands: Sequence[Command], peer: Peer
+    ) -> Sequence[EventualResponse] | SharedWait:
+        """Stores the first batches of a run: as many as `BatchReader` reads and the store accepts.
+
+        Raises:
+            IllegalMessage, DiskFull, StoreError, ClosedError: the store refuses the first.
+        """
+        batches = self._batch_reader.read_run(commands, peer)
+        if not batches:
+            return ()
+        stored = self._ingress.store_batches(batches)
+        return self._acknowledgement.of_batches([each.destination for each in batches], stored)

@@ -33,13 +33,17 @@ class Stamp:
     __slots__ = ("_ids", "_marks", "_text")
 
     def __init__(self, config: BrokerConfig, *, ids: UniqueIds) -> None:
+        self._ids = ids
+        self.change(config)
+
+    def change(self, config: BrokerConfig) -> None:
+        """Adds what these settings say from now on."""
         self._marks = {
             names.REGION: config.region,
             names.TRACE_SWITCH: trace_text(config),
             names.CLUSTER: config.cluster,
         }
         self._text = names.encode(self._marks)
-        self._ids = ids
 
     def mark(self, properties: dict[str, str], now_ms: int, *, is_retry: bool = False) -> str:
         """Adds the broker's properties to a message's, in place; they are freshly parsed.

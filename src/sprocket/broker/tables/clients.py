@@ -242,6 +242,10 @@ class ClientTable:
         members[client.connection] = client
         self._producers_by_id[client.client_id] = client
 
+    def limit(self, members_max: int) -> None:
+        """Changes how many members there may be."""
+        self._members_max = members_max
+
     def _check_capacity(self) -> None:
         if self._members >= self._members_max:
             raise SystemBusy(f"the broker knows {self._members} producers and consumers, its limit")

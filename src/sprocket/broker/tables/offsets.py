@@ -59,7 +59,7 @@ class ConsumerOffsets:
 
     Args:
         clock: gives the version its time.
-        entries_max: the most committed offsets.
+        entries_max: gives the most committed offsets.
         steady_ms: a clock that never jumps, by which resets end: one that jumped could end a reset
             before all consumers know of it.
         on_change: called with the key of a row and the queue that has changed; -1 if all of it is
@@ -75,7 +75,7 @@ class ConsumerOffsets:
         self,
         clock: Clock,
         *,
-        entries_max: int,
+        entries_max: Callable[[], int],
         steady_ms: Callable[[], int] = loop_ms,
         on_change: Callable[[str, int], None] = lambda key, queue_number: None,
     ) -> None:
@@ -135,7 +135,7 @@ class ConsumerOffsets:
                 return offset == self.committed(group, topic, queue_number)
         queues = self._committed.get(key)
         if queues is None or queue_number not in queues:
-            if self._entries >= self._entries_max:
+            if self._entries >= self._entries_max():
                 raise SystemBusy(f"the broker holds {self._entries} consumer offsets, its limit")
             self._entries += 1
         self._set(key, queue_number, offset)
@@ -155,7 +155,7 @@ class ConsumerOffsets:
         key = _key(group, topic)
         queues = self._pulled.get(key)
         if queues is None:
-            if len(self._pulled) >= self._entries_max:
+            if len(self._pulled) >= self._entries_max():
                 return
             queues = self._pulled[key] = {}
             self._keys.add(key, is_committed=False)

@@ -56,9 +56,8 @@ class QueueLocks:
     def __init__(
         self, lease_ms: int, on_change: Callable[[str], None] = lambda group: None
     ) -> None:
-        self._lease_ms = lease_ms
         self._on_change = on_change
-        self._trust_ms = min(lease_ms, TRUST_MS)
+        self.change(lease_ms)
         self.is_changed = False
         #: Clients that held a queue before this broker started and have sent nothing since: when
         #: their leases end.
@@ -68,6 +67,11 @@ class QueueLocks:
         self._count = 0
         #: The leases of a client: (group, queue). Many clients may go at the same time.
         self._held: dict[str, set[tuple[str, QueueId]]] = {}
+
+    def change(self, lease_ms: int) -> None:
+        """Changes how long a lease lasts, also of those that there are."""
+        self._lease_ms = lease_ms
+        self._trust_ms = min(lease_ms, TRUST_MS)
 
     def lock(
         self, group: str, client_id: str, *, queues: Iterable[QueueId], now_ms: int

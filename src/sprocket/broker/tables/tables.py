@@ -12,6 +12,7 @@ from functools import partial
 from sprocket.auth.accounts import AccountTable
 from sprocket.base.deadline import loop_ms
 from sprocket.base.ports import Clock
+from sprocket.broker.config import BrokerConfig
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.changes import LEASES, OFFSETS, ORDERS, ChangeJournal
 from sprocket.broker.tables.clients import ClientTable
@@ -78,7 +79,9 @@ class Tables:
         self.topics = Topics(own, settings, clock=clock, on_change=on_topic)
         self.groups = Groups(settings, clock=clock, on_change=on_group)
         self.offsets = ConsumerOffsets(
-            clock, entries_max=config.offsets_max, on_change=partial(journal.record, OFFSETS)
+            clock,
+            entries_max=lambda: settings.config.offsets_max,
+            on_change=partial(journal.record, OFFSETS),
         )
         self.clients = ClientTable(members_max=config.members_max)
         self.locks = QueueLocks(config.lock_lease_ms, partial(journal.record, LEASES))
@@ -98,3 +101,9 @@ class Tables:
         self.request_modes = RequestModeTable(on_mode)
         self.mappings = QueueMappings(config.name, clock, on_change=on_mapping)
         self.accounts = AccountTable(on_account)
+
+    def change(self, before: BrokerConfig, config: BrokerConfig) -> None:
+        """Applies settings that have changed."""
+        self.clients.limit(config.members_max)
+        self.locks.change(config.lock_lease_ms)
+        self.topics.change(before, config)

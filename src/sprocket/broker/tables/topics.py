@@ -148,13 +148,15 @@ class Topics:
         if not 0 <= topic.perm <= 7:
             raise InvalidParameter(f"a permission is 0 to 7, not {topic.perm}")
 
-    def make_template(self) -> None:
-        """Creates the template, if it is missing: topics may now be created from it."""
-        if names.TEMPLATE not in self.by_name:
-            queues = self._settings.config.template_queues
-            self._store(
-                new_topic(names.TEMPLATE, queues=queues, permission=names.INHERIT | READ_WRITE)
-            )
+    def change(self, before: BrokerConfig, config: BrokerConfig) -> None:
+        """Makes the topics that settings ask for now: the template from which sends create topics,
+        also if it gets another number of queues, and that of traces."""
+        is_resized = config.template_queues != before.template_queues
+        if config.auto_create_topics and (names.TEMPLATE not in self.by_name or is_resized):
+            queues, permission = config.template_queues, names.INHERIT | READ_WRITE
+            self._store(new_topic(names.TEMPLATE, queues=queues, permission=permission))
+        if config.trace_topic and config.trace_topic_name not in self.by_name:
+            self._store(new_topic(config.trace_topic_name, queues=1))
 
     def make_by_send(
         self, name: str, *, template: str, queues: int, sys_flag: int

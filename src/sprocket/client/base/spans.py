@@ -14,16 +14,14 @@ from __future__ import annotations
 
 import functools
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sprocket.base.errors import UsageError
 from sprocket.client.base.subscription import Later, Listener
 from sprocket.message.ids import parse_offset_id
 from sprocket.message.message import Message, StoredMessage
-from sprocket.message.queue import QueueId
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -37,21 +35,10 @@ _LINKS_MAX = 128
 _TRACEPARENT = "traceparent"
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
 
 class SpannedMessage(Message):
     """A message that carries its context already."""
-
-
-class SpannedClient(Protocol):
-    """A client that may make spans."""
-
-    config: Any
-    group: str
-
-    @property
-    def _spans(self) -> Spans | None: ...
 
 
 def spans_of(client: Any) -> Spans | None:
@@ -357,52 +344,3 @@ def wants_span(messages: object) -> bool:
         return False
     is_new = type(listed[0]) is not SpannedMessage
     return is_new and all(isinstance(each, Message) for each in listed)
-
-
-# How the methods of consumers are decorated. Those that are called for each message are not: they
-# look at `_spans` themselves.
-
-
-def receives(function: F) -> F:
-    """Decorates a method that returns messages, or something that has them."""
-
-    @functools.wraps(function)
-    async def received(self: SpannedClient, *arguments: Any, **given: Any) -> Any:
-        if (spans := self._spans) is None:
-            return await function(self, *arguments, **given)
-        began_ns = time.time_ns()
-        found = await function(self, *arguments, **given)
-        spans.received(getattr(found, "messages", found), began_ns)
-        return found
-
-    return cast(F, received)
-
-
-def _settled(first: object = None) -> list[StoredMessage | QueueId]:
-    """The messages or queues that are to be settled; nothing of what is neither."""
-    listed = [first] if isinstance(first, StoredMessage | QueueId) else first
-    if not isinstance(listed, Iterable):
-        return []
-    return [each for each in listed if isinstance(each, StoredMessage | QueueId)]
-
-
-def settles(name: str) -> Callable[[F], F]:
-    """Decorates a method that settles its first argument: a message, several, or offsets."""
-
-    def decorate(function: F) -> F:
-        @functools.wraps(function)
-        async def settled(self: SpannedClient, *arguments: Any, **given: Any) -> Any:
-            if (spans := self._spans) is None:
-                return await function(self, *arguments, **given)
-            if arguments and isinstance(arguments[0], Iterator):  # it can be read once only
-                arguments = (list(arguments[0]), *arguments[1:])
-            settled_ones = _settled(*arguments[:1])
-            topics = {each.topic for each in settled_ones}
-            topic = topics.pop() if len(topics) == 1 else ""
-            messages = [each for each in settled_ones if isinstance(each, StoredMessage)]
-            with spans.settling(name, messages, topic):
-                return await function(self, *arguments, **given)
-
-        return cast(F, settled)
-
-    return decorate

@@ -67,7 +67,7 @@ async def build(visit: PageVisit) -> None:
         return
     group = await visit.ask("groups.describe", group=name)
     lag = await visit.ask("groups.lag", group=name, limit=_QUEUES_MAX)
-    visit.sampler.watch(name)
+    await visit.sampler.watch(name)
     ui.label(name).classes("panel-title").style("overflow-wrap: anywhere; font-size: 16px")
     topics = topics_of(lag.queues.items)
     _buttons(visit, name, topics)
@@ -91,7 +91,7 @@ async def build(visit: PageVisit) -> None:
 
 
 def _buttons(visit: PageVisit, name: str, topics: list[str]) -> None:
-    fixed = {"group": name}
+    fixed, about = {"group": name}, f"of {name}"
     first = {"topic": topics[0]} if len(topics) == 1 else {}
     with ui.row().classes("bar"):
         ui.button(
@@ -100,22 +100,22 @@ def _buttons(visit: PageVisit, name: str, topics: list[str]) -> None:
         ).props("outline dense no-caps")  # fmt: skip
         for offer, icon in (
             (
-                ChangeOffer("groups.reset", "Reset offsets",
+                ChangeOffer("groups.reset", "Reset offsets", about=about,
                             asked=("topic", "to", "at", "broker", "queue", "offset"),
                             fixed=fixed, first=first),
                 "restore",
             ),
-            (ChangeOffer("groups.skip", "Skip the lag", asked=("topic",), fixed=fixed,
+            (ChangeOffer("groups.skip", "Skip the lag", about=about, asked=("topic",), fixed=fixed,
                          first=first), "skip_next"),
-            (ChangeOffer("groups.clone", "Copy offsets to a group", asked=("target", "topic"),
+            (ChangeOffer("groups.clone", "Copy offsets to a group", about=about, asked=("target", "topic"),
                          fixed=fixed), "content_copy"),
             (
-                ChangeOffer("groups.change", "Change",
+                ChangeOffer("groups.change", "Change", about=about,
                             asked=("retry_max_times", "retry_queues", "is_ordered", "may_consume",
                                    "may_broadcast", "attributes", "broker"), fixed=fixed),
                 "tune",
             ),
-            (ChangeOffer("groups.delete", "Delete", asked=("keep_offsets",), fixed=fixed,
+            (ChangeOffer("groups.delete", "Delete", about=about, asked=("keep_offsets",), fixed=fixed,
                          leads_to="/groups"), "delete"),
         ):  # fmt: skip
             change_button(visit, offer, icon)
@@ -128,11 +128,11 @@ def _lag_plot(visit: PageVisit, name: str) -> None:
     def update() -> None:
         now_ms = visit.now_ms()
         lines = lag_lines(visit.sampler.history.of_group(name, now_ms - _HOUR_MS, now_ms))
-        replot(chart, line_options(lines, is_whole=True))
+        replot(chart, line_options(lines, span=(now_ms - _HOUR_MS, now_ms), is_whole=True))
         note.set_text(
             "" if lines else "Samples begin when somebody opens this page, every 10 s for an hour."
         )
-        visit.sampler.watch(name)
+        visit.sampler.keep_watching(name)
 
     update()
     ui.timer(SAMPLE_SECONDS, update)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import NamedTuple
 
 from sprocket.base.deadline import loop_ms
@@ -33,10 +34,10 @@ class TimerFollowing:
 
     Args:
         timers: not started, or stopped from delivering.
-        save_ms: pause between two saves of their files.
+        save_ms: gives the pause between two saves of their files.
     """
 
-    def __init__(self, timers: Timers, *, save_ms: int) -> None:
+    def __init__(self, timers: Timers, save_ms: Callable[[], int]) -> None:
         self._timers = timers
         self._save_ms = save_ms
         self._newest: _FollowedSlot | None = None
@@ -60,7 +61,7 @@ class TimerFollowing:
                 continue
             try:
                 await self._step(self._newest)
-                if self._timers.is_in_use and loop_ms() - saved_ms >= self._save_ms:
+                if self._timers.is_in_use and loop_ms() - saved_ms >= self._save_ms():
                     saved_ms = loop_ms()
                     await self._timers.save()
             except (StoreError, OSError) as error:

@@ -19,6 +19,7 @@ RocketMQ 5.3, which know a message's time to the width of a slot only.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, IllegalMessage
@@ -38,7 +39,8 @@ _RECALL_TAG = "_RECALL_TAG_"
 _WAITING = encode({names.TIMER_OUT_MS: "%d", names.REAL_TOPIC: "%s", names.REAL_QUEUE: "%d"})
 
 
-class TimerLimits(NamedTuple):
+@dataclass(slots=True)
+class TimerLimits:
     """The broker's settings for timed messages.
 
     Attributes:
@@ -48,6 +50,10 @@ class TimerLimits(NamedTuple):
 
     slot_ms: int
     delay_ms_max: int
+
+    def allow(self, delay_ms_max: int) -> None:
+        """Changes the longest delay."""
+        self.delay_ms_max = delay_ms_max
 
 
 class TimedWait(NamedTuple):

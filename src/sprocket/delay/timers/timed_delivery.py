@@ -48,7 +48,7 @@ class TimedDelivery:
         timers: the messages that wait.
         store: the store of their records.
         append: stores a due message; every message is stored through it.
-        save_ms: pause between two saves of the timers' files.
+        save_ms: gives the pause between two saves of the timers' files.
 
     Attributes:
         count: messages delivered since the start.
@@ -61,7 +61,7 @@ class TimedDelivery:
         append: Callable[[Draft], Appended],
         *,
         clock: Clock,
-        save_ms: int,
+        save_ms: Callable[[], int],
     ) -> None:
         self._timers = timers
         self._store = store
@@ -193,7 +193,7 @@ class TimedDelivery:
         """Saves the files in each round with deliveries or new messages, else in every fifth."""
         saved, idle = (0, 0), 0
         while True:
-            await asyncio.sleep(self._save_ms / 1000)
+            await asyncio.sleep(self._save_ms() / 1000)
             done = (self._timers.entered, self.count)
             idle += 1
             if self._timers.is_in_use and (done != saved or idle >= _IDLE_ROUNDS):

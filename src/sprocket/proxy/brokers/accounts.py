@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 
-from sprocket.auth.accounts import AccountTable, User, entries_in
+from sprocket.auth.accounts import User, entries_in
+from sprocket.auth.guard import KnownUsers, WhatUserMay
 from sprocket.auth.policies import UserPolicies
 from sprocket.base.errors import SprocketError, UsageError
 from sprocket.protocol.bodies.accounts import AclBody, UserBody
@@ -29,7 +30,7 @@ class KnownAccount(NamedTuple):
     """A user with its policies."""
 
     user: User
-    policies: UserPolicies
+    policies: WhatUserMay
 
 
 class Accounts(Protocol):
@@ -55,7 +56,7 @@ class InnerAccounts:
         table: returns its table; None while the broker opens.
     """
 
-    def __init__(self, table: Callable[[], AccountTable | None]) -> None:
+    def __init__(self, table: Callable[[], KnownUsers | None]) -> None:
         self._table = table
 
     def account(self, name: str) -> KnownAccount | None:

@@ -73,6 +73,10 @@ class RowMessages:
         self._id_prefix = id_prefix
         self._count = 0
 
+    def skip(self, count: int) -> None:
+        """Counts rows that were made messages elsewhere."""
+        self._count += count
+
     def of(self, batch: pa.RecordBatch) -> Iterator[OutgoingMessage]:
         """A message for each row. No row of the batch is sent if one has no body.
 

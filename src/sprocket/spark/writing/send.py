@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+
 from sprocket.base.backoff import pauses
 from sprocket.base.errors import ReplyError, RouteNotFound, SprocketError, TransportError
 from sprocket.clientcore.attempts import Attempts
@@ -22,6 +24,7 @@ from sprocket.clientcore.envelope import (
     JAVA_PACKING,
     NEW_TOPIC_QUEUES,
     Envelope,
+    batch_envelope,
     seal,
     seal_batch,
 )
@@ -36,6 +39,7 @@ from sprocket.runtime.clock import SystemClock
 from sprocket.spark.brokers.connection import BlockingConnection
 from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.write_options import WriteOptions
+from sprocket.spark.writing.packing import PackedRows
 from sprocket.spark.writing.rows import OutgoingMessage
 
 #: At most this many requests are pending at once.
@@ -60,11 +64,38 @@ class _Request:
     queue: QueueId | None = None
 
 
+class _Packed:
+    """Messages that will go in one request, as they stand in its body."""
+
+    __slots__ = ("_pieces", "count", "size")
+
+    def __init__(self) -> None:
+        self._pieces: list[memoryview] = []
+        self.count = 0
+        self.size = 0
+
+    def add(self, piece: memoryview, count: int) -> None:
+        """Adds messages."""
+        self._pieces.append(piece)
+        self.count += count
+        self.size += len(piece)
+
+    def take(self) -> bytes:
+        """Removes all; returns the body."""
+        body = b"".join(self._pieces)
+        self._pieces, self.count, self.size = [], 0, 0
+        return body
+
+
 class Sender:
     """Sends the messages of one task.
 
     Args:
         options: how to write.
+
+    Attributes:
+        ids: makes the messages' unique keys.
+        acknowledged: how many messages brokers have stored.
     """
 
     def __init__(self, options: WriteOptions) -> None:
@@ -76,13 +107,15 @@ class Sender:
             timeout_s=options.timeout_ms / 1000,
         )
         self._clock = SystemClock()
-        self._ids = UniqueIds(address=_LOOPBACK, process=os.getpid(), token=os.urandom(4))
+        self.ids = UniqueIds(address=_LOOPBACK, process=os.getpid(), token=os.urandom(4))
         self._queues: dict[str, tuple[QueueId, ...]] = {}
         self._chooser = QueueChooser(int.from_bytes(os.urandom(2)))
         #: Requests without a reply yet, in the order of sending, with connection and number.
         self._under_way: deque[tuple[_Request, BlockingConnection, int]] = deque()
         self._gathered: dict[tuple[str, QueueId | None], list[Message]] = {}
         self._gathered_bytes: dict[tuple[str, QueueId | None], int] = {}
+        #: By topic.
+        self._packed: dict[str, _Packed] = {}
         self.acknowledged = 0
 
     def __enter__(self) -> Self:
@@ -114,6 +147,32 @@ class Sender:
                 continue
             self._gather(key, message)
 
+    def send_packed(self, rows: PackedRows) -> None:
+        """The same for rows that may go to any queue.
+
+        Raises:
+            WriteFailed: as `send`.
+        """
+        packed = self._packed.setdefault(rows.topic, _Packed())
+        offsets, at, end = rows.offsets, 0, len(rows.offsets) - 1
+        while at < end:
+            begin = int(offsets[at])
+            room = begin + self._options.batch_bytes - packed.size
+            fitting = int(np.searchsorted(offsets, room, side="right")) - 1
+            last = min(fitting, at + self._options.batch_records - packed.count, end)
+            if last <= at and packed.count:
+                self._flush_packed(rows.topic)
+                continue
+            last = max(last, at + 1)
+            packed.add(rows.content[begin : int(offsets[last])], last - at)
+            at = last
+
+    def _flush_packed(self, topic: str) -> None:
+        packed = self._packed[topic]
+        if count := packed.count:
+            envelope = batch_envelope(topic, packed.take(), self.ids, self._clock.now_ms())
+            self._post(_Request(envelope, count, None, self._attempts()))
+
     def finish(self) -> None:
         """Returns when all messages are acknowledged.
 
@@ -122,6 +181,8 @@ class Sender:
         """
         for key in list(self._gathered):
             self._flush(key)
+        for topic in self._packed:
+            self._flush_packed(topic)
         while self._under_way:
             self._settle()
 
@@ -142,9 +203,9 @@ class Sender:
     def _request(self, messages: Sequence[Message], fixed: QueueId | None) -> _Request:
         now_ms = self._clock.now_ms()
         if len(messages) == 1:
-            envelope = seal(messages[0], self._ids, now_ms, JAVA_PACKING)
+            envelope = seal(messages[0], self.ids, now_ms, JAVA_PACKING)
         else:
-            envelope = seal_batch(messages, self._ids, now_ms, JAVA_PACKING)
+            envelope = seal_batch(messages, self.ids, now_ms, JAVA_PACKING)
         return _Request(envelope, len(messages), fixed, self._attempts())
 
     def _attempts(self) -> Attempts:

@@ -52,14 +52,22 @@ class RowWriter:
             WriteFailed: brokers did not accept them.
             UsageError: a row cannot be a message.
         """
+        from sprocket.runtime.clock import SystemClock
+        from sprocket.spark.writing.packing import RowPacker
         from sprocket.spark.writing.rows import RowMessages
         from sprocket.spark.writing.send import Sender
 
         task_counter.task_begins()
         messages = RowMessages(self._options, self._task_name())
         with Sender(self._options) as sender:
+            packer, clock = RowPacker(self._options, sender.ids), SystemClock()
             for batch in batches:
-                sender.send(messages.of(batch))
+                packed = packer.pack(batch, clock.now_ms())
+                if packed is None:
+                    sender.send(messages.of(batch))
+                    continue
+                sender.send_packed(packed)
+                messages.skip(batch.num_rows)
             sender.finish()
             return Written(sender.acknowledged)
 

@@ -126,6 +126,11 @@ class CommitLog:
         """The largest record that a file can hold."""
         return self.segments.file_bytes - BLANK_BYTES
 
+    @property
+    def file_end(self) -> int:
+        """Where the current file ends; `end` if there is none yet."""
+        return self.end if self._segment is None else self._segment.end
+
     def set_end(self, end: int) -> None:
         """Sets the log offset of the next record. No file is made for it yet."""
         self.end = end

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 
 from sprocket.base.watermark import Watermark
 from sprocket.store.views.consume_queue import BLANK_SIZE, ConsumeQueue
-from sprocket.store.views.entry import IN_NO_QUEUE, Entry
+from sprocket.store.views.entry import IN_NO_QUEUE, Entry, EntryColumns
 from sprocket.store.views.record_batch import QUEUE_FIELDS, RecordBatch
 
 _Name = tuple[str, int]
@@ -77,8 +77,12 @@ class ConfirmedOffsets:
                 self._ends[name] = queue.first_offset_where(is_hidden)
                 self._waiting.append((log_end, name, queue.max_offset))
 
-    def apply_all(self, entries: Sequence[Entry]) -> None:
+    def apply_all(self, entries: Sequence[Entry] | EntryColumns) -> None:
         """Hides records that were appended."""
+        if isinstance(entries, EntryColumns):  # they are shown all at the same time
+            name = (entries.topic, entries.queue_number)
+            self.hide(name, entries.queue_offset, entries.end, entries.queue_offset + len(entries))
+            entries = ()
         for entry in entries:
             if not entry.sys_flag & IN_NO_QUEUE:
                 name = (entry.topic, entry.queue_number)

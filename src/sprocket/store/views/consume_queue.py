@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from sprocket.base.errors import DiskFull, OffsetOutOfRange
@@ -115,20 +115,21 @@ class ConsumeQueue:
         Raises:
             DiskFull: there is no room for them.
         """
-        packed = columns.packed()
-        first, count = self.max_offset, len(columns.queue_offsets)
-        if columns.queue_offsets != list(range(first, first + count)):
-            for number, offset in enumerate(columns.queue_offsets):
-                log_offset = columns.log_offsets[number]
-                if offset != self.max_offset:
-                    self._jump_to(offset, log_offset)
-                self.add(packed[number * ENTRY_BYTES : (number + 1) * ENTRY_BYTES], log_offset)
+        packed, offsets, log_offsets = columns.packed(), columns.queue_offsets, columns.log_offsets
+        if offsets == list(range(self.max_offset, self.max_offset + len(offsets))):
+            self.add_all(packed, log_offsets)
             return
-        done = 0
+        for number, (offset, log_offset) in enumerate(zip(offsets, log_offsets, strict=True)):
+            if offset != self.max_offset:
+                self._jump_to(offset, log_offset)
+            self.add(packed[number * ENTRY_BYTES : (number + 1) * ENTRY_BYTES], log_offset)
+
+    def add_all(self, packed: bytes, log_offsets: Sequence[int]) -> None:
+        """Writes the next entries as `add` does, given as the bytes of the file."""
+        done, count = 0, len(log_offsets)
         while done < count:
             # The first entry of a file makes the file; then it is known how many more fit.
-            at = done * ENTRY_BYTES
-            self.add(packed[at : at + ENTRY_BYTES], columns.log_offsets[done])
+            self.add(packed[done * ENTRY_BYTES : (done + 1) * ENTRY_BYTES], log_offsets[done])
             done += 1
             if count - done > self.room_end - self.max_offset:
                 self._reserve(self.max_offset, count - done)
@@ -242,9 +243,8 @@ class ConsumeQueue:
     def position(self, offset: int) -> tuple[int, int]:
         """Log offset and size of the record at a queue offset that is in the queue."""
         segment = self._segments.at(offset * ENTRY_BYTES)
-        found: tuple[int, int] = _POSITION.unpack_from(
-            segment.buffer, offset * ENTRY_BYTES - segment.start
-        )
+        at = offset * ENTRY_BYTES - segment.start
+        found: tuple[int, int] = _POSITION.unpack_from(segment.buffer, at)
         return found
 
     def entries(self, offset: int, count_max: int) -> memoryview:

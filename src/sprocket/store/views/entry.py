@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 #: Bit of the system flag of a prepared or rolled back message: its record is in no queue.
@@ -52,3 +54,49 @@ class BatchEntry(Entry, gc=False):
     def count(self) -> int:
         """How many messages it holds."""
         return self.held
+
+
+class EntryColumns(msgspec.Struct, gc=False):
+    """What a view receives of messages of one queue that were written together, column by column.
+
+    Attributes:
+        queue_offset: of the first.
+        log_offsets, record_bytes: of each record.
+        keys: of each message, as in `Entry`.
+        unique_keys: of each message, in UTF-8; empty if it has none.
+    """
+
+    topic: str
+    queue_number: int
+    queue_offset: int
+    log_offsets: list[int]
+    record_bytes: list[int]
+    stored_ms: int
+    sys_flag: int
+    keys: list[str]
+    unique_keys: list[bytes]
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry]) -> EntryColumns:
+        """The columns of entries of one queue, at least one, that were written one by one."""
+        first = entries[0]
+        return cls(
+            first.topic,
+            first.queue_number,
+            first.queue_offset,
+            [each.log_offset for each in entries],
+            [each.record_bytes for each in entries],
+            first.stored_ms,
+            first.sys_flag,
+            [each.keys for each in entries],
+            [each.unique_key.encode("utf-8", "surrogatepass") for each in entries],
+        )
+
+    def __len__(self) -> int:
+        """How many messages they are."""
+        return len(self.log_offsets)
+
+    @property
+    def end(self) -> int:
+        """Log offset after the last record."""
+        return self.log_offsets[-1] + self.record_bytes[-1]

@@ -154,13 +154,14 @@ class IndexFile:
             before.append(slots[slot])
             slots[slot] = number
         column = array(INT, before)
-        numbers = big_endian(INT, column)
         # Read without sign, negative numbers are too high, so one comparison finds all bad numbers.
-        unsigned = array("I", numbers.tobytes())
+        unsigned = array("I", column.tobytes())
+        if sys.byteorder == "little":
+            unsigned.byteswap()
         if max(unsigned) >= first and not all(map(lt, unsigned, range(first, first + count))):
             known = [
                 found if 0 < found < number else 0
-                for found, number in zip(numbers, range(first, first + count), strict=True)
+                for found, number in zip(unsigned, range(first, first + count), strict=True)
             ]
             column = big_endian(INT, known)
         self._slots_used += column.count(0)

@@ -45,8 +45,13 @@ class KeyHashes:
     def of_all(self, topics: Sequence[str], keys: Sequence[bytes]) -> list[int]:
         """The hashes of many keys in UTF-8, each with its topic."""
         sizes = list(map(len, keys))
-        if not sizes or min(sizes) == max(sizes):
+        if len(set(sizes)) < 2:
             return self._of_rows(topics, keys)
+        if len(set(sizes[::2])) == len(set(sizes[1::2])) == 1:  # unique keys, and one key each
+            hashes = [0] * len(keys)
+            hashes[::2] = self._of_rows(topics[::2], keys[::2])
+            hashes[1::2] = self._of_rows(topics[1::2], keys[1::2])
+            return hashes
         # Sorted by length, keys take a third of the time.
         order = sorted(range(len(keys)), key=sizes.__getitem__)
         ordered = self._of_rows([topics[at] for at in order], [keys[at] for at in order])
@@ -66,14 +71,18 @@ class KeyHashes:
         # column by column: all keys side by side are one large integer, with a lane of bytes for
         # each key, so Python's big-number arithmetic does in one step what a loop would do for each
         # key.
-        longest = max(map(len, keys))
+        sizes = set(map(len, keys))
+        longest = max(sizes)
         joined = b"".join(keys)
         if longest > _CHARACTERS_MAX or not joined.isascii():
             return [self.of(topic, _text(key)) for topic, key in zip(topics, keys, strict=True)]
         count = len(keys)
         if len(joined) < longest * count:  # characters of code 0 in front change no hash
             joined = b"".join([key.rjust(longest, b"\0") for key in keys])
-        sums, same = self._begun(topics, keys, longest)
+        if len(sizes) == 1 and topics.count(topics[0]) == count:
+            sums, same = 0, self._of_topic(topics[0]) * _POWERS[longest]
+        else:
+            sums, same = self._begun(topics, keys), 0
         for place in range(longest):
             column = joined[place::longest]
             power = _POWERS[longest - 1 - place]
@@ -86,19 +95,16 @@ class KeyHashes:
         of_each = (same & 0xFFFFFFFF).to_bytes(_LANE_BYTES, sys.byteorder)
         sums += int.from_bytes(of_each * count, sys.byteorder)
         halves = memoryview(sums.to_bytes(_LANE_BYTES * count, sys.byteorder)).cast("i")
-        return [abs(hashed) & _POSITIVE for hashed in halves[_LOW_HALF::2]]
+        hashes = list(map(abs, halves[_LOW_HALF::2]))
+        return [each & _POSITIVE for each in hashes] if max(hashes) > _POSITIVE else hashes
 
-    def _begun(self, topics: Sequence[str], keys: Sequence[bytes], longest: int) -> tuple[int, int]:
-        """What the topics add to the hashes: a large integer with a lane for each key, and one
-        number for all keys.
-        """
-        if topics.count(topics[0]) == len(topics) and min(map(len, keys)) == longest:
-            return 0, self._of_topic(topics[0]) * _POWERS[longest]
+    def _begun(self, topics: Sequence[str], keys: Sequence[bytes]) -> int:
+        """What the topics add to the hashes: a large integer with a lane for each key."""
         own = [
             self._of_topic(topic) * _POWERS[len(key)] & 0xFFFFFFFF
             for topic, key in zip(topics, keys, strict=True)
         ]
-        return int.from_bytes(array("Q", own).tobytes(), sys.byteorder), 0
+        return int.from_bytes(array("Q", own).tobytes(), sys.byteorder)
 
     def _of_topic(self, topic: str) -> int:
         hashed = self._topics.get(topic)

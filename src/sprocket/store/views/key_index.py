@@ -20,7 +20,7 @@ from itertools import islice
 from sprocket.base.errors import DiskFull, StoreError
 from sprocket.base.ports import Clock, Disk, MappedFile
 from sprocket.store.log.commit_log import CommitLog
-from sprocket.store.views.entry import Entry
+from sprocket.store.views.entry import Entry, EntryColumns
 from sprocket.store.views.index_file import HEADER, IndexFile, file_bytes, is_cut, name_of
 from sprocket.store.views.key_hashes import KeyHashes
 from sprocket.store.views.pending_keys import HashedKeys, PendingKeys, Places
@@ -160,9 +160,9 @@ class KeyIndex:
             return self._pending.first_log_offset
         return self._unsynced_from
 
-    def apply_all(self, entries: Sequence[Entry]) -> None:
+    def apply_all(self, entries: Sequence[Entry] | EntryColumns) -> None:
         """Keeps records, which are added to the index later."""
-        if entries:
+        if len(entries):
             self._pending.add(entries)
             self._has_more(len(entries))
 

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sprocket.store.views.entry import Entry
+from sprocket.store.views.entry import Entry, EntryColumns
 from sprocket.store.views.key_hashes import KeyHashes
-from sprocket.store.views.record_batch import KeyColumns, keys_of
+from sprocket.store.views.record_batch import KeyColumns, keys_of, keys_of_columns
 
 _OFFSET_BYTES = array("q").itemsize
 _HASH_BYTES = array("i").itemsize
@@ -43,13 +43,15 @@ class PendingKeys:
 
     def __init__(self, hashes: KeyHashes) -> None:
         self._hashes = hashes
-        self._runs: deque[list[Entry] | HashedKeys] = deque()
+        self._runs: deque[list[Entry] | EntryColumns | HashedKeys] = deque()
         self.count = 0
 
-    def add(self, entries: Sequence[Entry]) -> None:
-        """Adds records."""
+    def add(self, entries: Sequence[Entry] | EntryColumns) -> None:
+        """Adds records; columns must not change any more."""
         runs = self._runs
-        if runs and isinstance(runs[-1], list):
+        if isinstance(entries, EntryColumns):
+            runs.append(entries)
+        elif runs and isinstance(runs[-1], list):
             runs[-1] += entries
         else:
             runs.append(list(entries))
@@ -68,16 +70,20 @@ class PendingKeys:
         first = self._runs[0]
         if isinstance(first, list):
             return first[0].log_offset
+        if isinstance(first, EntryColumns):
+            return first.log_offsets[0]
         return array("q", first.log_offsets[:_OFFSET_BYTES])[0]
 
     def take(self, count_max: int) -> Places:
         """Removes the first of one kind: about `count_max`, more if they were added together."""
         if isinstance(self._runs[0], list):
             return self.places(keys_of(self._first_entries(count_max)))
+        if isinstance(self._runs[0], EntryColumns):
+            return self.places(self._first_columns(count_max))
         hashes, log_offsets, times_ms = array("i"), array("q"), list[int]()
         while self._runs and len(hashes) < count_max:
             keys = self._runs[0]
-            if isinstance(keys, list):
+            if not isinstance(keys, HashedKeys):
                 break
             self._runs.popleft()
             hashes.frombytes(keys.hashes)
@@ -99,6 +105,18 @@ class PendingKeys:
             entries = entries[:count_max]
         self.count -= len(entries)
         return entries
+
+    def _first_columns(self, count_max: int) -> KeyColumns:
+        found, taken = KeyColumns([], [], [], []), 0
+        while self._runs and taken < count_max:
+            columns = self._runs[0]
+            if not isinstance(columns, EntryColumns):
+                break
+            self._runs.popleft()
+            found.extend(keys_of_columns(columns))
+            taken += len(columns)
+        self.count -= taken
+        return found
 
     def clear(self) -> None:
         """Drops all."""

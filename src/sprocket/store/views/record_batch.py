@@ -15,7 +15,7 @@ from sprocket.message.inner_batch import INNER_BATCH
 from sprocket.message.properties import PAIR_END
 from sprocket.message.record import ROLLED_BACK, TRANSACTION_MASK
 from sprocket.store.views.columns import INT, LONG, big_endian, rows
-from sprocket.store.views.entry import IN_NO_QUEUE, Entry
+from sprocket.store.views.entry import IN_NO_QUEUE, Entry, EntryColumns
 
 T = TypeVar("T")
 
@@ -57,6 +57,13 @@ class KeyColumns(NamedTuple):
     keys: list[bytes]
     log_offsets: list[int]
     times_ms: list[int]
+
+    def extend(self, more: KeyColumns) -> None:
+        """Adds the keys of later records."""
+        self.topics.extend(more.topics)
+        self.keys.extend(more.keys)
+        self.log_offsets.extend(more.log_offsets)
+        self.times_ms.extend(more.times_ms)
 
 
 class RecordBatch:
@@ -182,6 +189,18 @@ def keys_of(entries: Sequence[Entry]) -> KeyColumns:
     )
 
 
+def keys_of_columns(columns: EntryColumns) -> KeyColumns:
+    """The keys of records that were appended together, in order."""
+    count = len(columns)
+    return _each_key(
+        [columns.topic] * count,
+        columns.unique_keys,
+        columns.keys,
+        columns.log_offsets,
+        [columns.stored_ms] * count,
+    )
+
+
 def _each_key(
     topics: list[str],
     unique_keys: list[bytes],
@@ -192,7 +211,7 @@ def _each_key(
     """The unique key of each record, if it has one, and then each of its other keys once."""
     # The two usual cases need no loop over records: no keys besides the unique ones, and exactly
     # one key each. The joined texts show which case it is.
-    if not any(words) and all(unique_keys):
+    if all(unique_keys) and not any(words):
         return KeyColumns(topics, unique_keys, log_offsets, times_ms)
     joined = PAIR_END.join(words)
     if joined.split() == [joined] and all(words) and all(unique_keys):

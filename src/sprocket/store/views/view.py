@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from sprocket.store.views.entry import Entry
+from sprocket.store.views.entry import Entry, EntryColumns
 from sprocket.store.views.record_batch import RecordBatch
 
 
 class Fold(Protocol):
     """What receives each record that is appended."""
 
-    def apply_all(self, entries: Sequence[Entry]) -> None:
-        """Applies the records that follow those applied before."""
+    def apply_all(self, entries: Sequence[Entry] | EntryColumns) -> None:
+        """Applies the records, at least one, that follow those applied before. They do not change
+        any more, so a view may keep them.
+        """
         ...
 
 

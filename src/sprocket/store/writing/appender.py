@@ -15,6 +15,7 @@ from msgspec.structs import asdict, replace
 from sprocket.base.errors import StoreError
 from sprocket.base.ports import Clock
 from sprocket.base.watermark import Watermark
+from sprocket.message.draft_batch import DraftBatch, encode_batch
 from sprocket.message.inner_batch import WRAPPED
 from sprocket.message.lite import LiteName, LitePlace
 from sprocket.message.properties import (
@@ -25,13 +26,13 @@ from sprocket.message.properties import (
     PROPERTIES_BYTES_MAX,
     encode,
 )
-from sprocket.message.record import Draft, Encoder, record_bytes
+from sprocket.message.record import BLANK_BYTES, Draft, Encoder, record_bytes
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.drafts import IllegalDraft, check_numbers, check_sizes
 from sprocket.store.views.batch_queue import BatchQueue
 from sprocket.store.views.batch_unit import MESSAGES_MAX
 from sprocket.store.views.consume_queue import ENTRY, ConsumeQueue
-from sprocket.store.views.entry import IN_NO_QUEUE, BatchEntry, Entry
+from sprocket.store.views.entry import IN_NO_QUEUE, BatchEntry, Entry, EntryColumns
 from sprocket.store.views.key_index import KeyIndex
 from sprocket.store.views.lite_queues import LiteQueues
 from sprocket.store.views.pending_keys import HashedKeys
@@ -73,8 +74,8 @@ class Appender:
     """Appends to one log."""
 
     __slots__ = (
-        "_appended", "_body_max", "_by_name", "_encode", "_flags", "_index", "_log", "_now_ms",
-        "_on_append", "_queues", "_store_host", "_views",
+        "_appended", "_body_max", "_by_name", "_encode", "_encoder", "_flags", "_index", "_log",
+        "_now_ms", "_on_append", "_queues", "_views",
     )  # fmt: skip
 
     def __init__(
@@ -103,8 +104,8 @@ class Appender:
         self._queues = queues
         self._by_name = queues.by_name
         self._now_ms = clock.now_ms
+        self._encoder = encoder
         self._encode = encoder.encode
-        self._store_host = encoder.store_host
         self._body_max = body_max
         self._appended = Watermark() if appended is None else appended
         self._views = tuple(views)
@@ -137,9 +138,10 @@ class Appender:
         self._apply(appended)
         return appended
 
-    def _apply(self, appended: list[Appended]) -> None:
+    def _apply(self, *runs: Sequence[Appended] | EntryColumns) -> None:
         for view in self._views:
-            view.apply_all(appended)
+            for appended in runs:
+                view.apply_all(appended)
         self._appended.rise(self._log.end)
         if self._on_append is not None:
             self._on_append()
@@ -201,6 +203,86 @@ class Appender:
         """See `Store.append_batch`."""
         if (refusal := self._flags.refusal) is not None:
             raise refusal.with_traceback(None)  # else it would keep every frame it passed
+        self._make_room(drafts)
+        return self.append_all(drafts) if drafts else []
+
+    def append_batches(self, batches: Sequence[DraftBatch]) -> list[EntryColumns]:
+        """See `Store.append_batches`."""
+        if (refusal := self._flags.refusal) is not None:
+            raise refusal.with_traceback(None)  # else it would keep every frame it passed
+        appended: list[EntryColumns] = []
+        stored_ms = self._now_ms()
+        try:
+            for batch in batches:
+                appended.append(self._write_batch(batch, stored_ms) or self._write_each(batch))
+        except StoreError:
+            if not appended:
+                raise
+        self._apply(*appended)
+        return appended
+
+    def _write_each(self, batch: DraftBatch) -> EntryColumns:
+        """Writes all messages of a batch one by one, or none."""
+        appended: list[Appended] = []
+        drafts = batch.drafts()
+        self._make_room(drafts)
+        self._write(drafts, appended)
+        return EntryColumns.of(appended)
+
+    # A batch costs a tenth of what its messages would cost alone: 1.3 µs a message of 100 B.
+    def _write_batch(self, batch: DraftBatch, stored_ms: int) -> EntryColumns | None:
+        """Writes a batch in one piece.
+
+        Returns:
+            None, having written nothing, if that is impossible: it does not fit into the log's
+            file, or something about it is unusual.
+        """
+        log = self._log
+        queue = self._queues.make(batch.topic, batch.queue_number)
+        properties_max = PROPERTIES_BYTES_MAX - len(batch.properties_end)
+        if (
+            type(queue) is not ConsumeQueue
+            or batch.sys_flag & IN_NO_QUEUE
+            or max(map(len, batch.bodies)) > self._body_max
+            or max(map(len, batch.properties)) > properties_max
+        ):
+            return None
+        first, start = queue.max_offset, log.end
+        try:
+            records, log_offsets, sizes = encode_batch(
+                self._encoder, batch, queue.topic_part, log_offset=start, queue_offset=first,
+                stored_ms=stored_ms,
+            )  # fmt: skip
+            entries = b"".join(map(_pack_entry, log_offsets, sizes, batch.tag_codes))
+        except struct.error:  # one by one, it is known which message is refused
+            return None
+        end = start + len(records)
+        if end + BLANK_BYTES > log.file_end:
+            return None
+        if end > log.room_end:
+            log.ensure_space(end - start)
+        queue.make_room(len(sizes))
+        queue.add_all(entries, log_offsets)
+        log.buffer[start - log.base : end - log.base] = records
+        log.end, log.newest_ms = end, stored_ms
+        return EntryColumns(
+            batch.topic,
+            batch.queue_number,
+            first,
+            log_offsets,
+            sizes,
+            stored_ms,
+            batch.sys_flag,
+            batch.keys,
+            batch.unique_keys,
+        )
+
+    def _make_room(self, drafts: Sequence[Draft]) -> None:
+        """Checks messages and makes room for them, so that to write them cannot fail.
+
+        Raises:
+            IllegalDraft, DiskFull: one of them is refused.
+        """
         queues = [self._queues.make(draft.topic, draft.queue_number) for draft in drafts]
         sizes = [self._record_bytes(*each) for each in zip(drafts, queues, strict=True)]
         for draft, size in zip(drafts, sizes, strict=True):
@@ -209,10 +291,9 @@ class Appender:
         self._log.reserve(sizes)
         for queue in dict.fromkeys(queues):
             queue.make_room(queues.count(queue) if len(drafts) > 1 else 1)
-        return self.append_all(drafts) if drafts else []
 
     def _record_bytes(self, draft: Draft, queue: ConsumeQueue) -> int:
-        return record_bytes(draft, queue.topic_part, self._store_host)
+        return record_bytes(draft, queue.topic_part, self._encoder.store_host)
 
     def _check(self, draft: Draft, size: int) -> None:
         check_sizes(draft, size, body_max=self._body_max, record_max=self._log.record_bytes_max)
