@@ -144,15 +144,7 @@ docs: $(VENV)/dev.stamp
 image: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.packaging.image --only-build $(ARGS)
 
-test-# A group of brokers with older code is upgraded one by one; ARGS=--back: and back again.
-upgrade: $(VENV)/dev.stamp
-	@$(BIN)/python -m tests.soak.upgrade --from $(or $(FROM),$(error make upgrade FROM=<commit>)) $(ARGS)
-
-docs: $(VENV)/dev.stamp
-	@$(PIP) install -e '.[docs]'
-	@$(BIN)/python docs/site/build.py $(ARGS)
-
-image: $(VENV)/dev.stamp
+test-image: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.packaging.image $(ARGS)
 
 test-dist: $(VENV)/dev.stamp

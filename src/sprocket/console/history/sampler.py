@@ -79,7 +79,7 @@ class HistorySampler:
             self.history.add_lag(self._now_ms(), group, lag.queues)
 
     async def watch(self, group: str) -> None:
-        """Has the lag of a group sampled now, and for the next hour; the oldest of too many goes."""
+        """Has the lag of a group sampled now and for an hour; of too many, the oldest goes."""
         is_new = group not in self._watched
         self.keep_watching(group)
         if is_new:

@@ -90,34 +90,36 @@ async def build(visit: PageVisit) -> None:
         table(_SETTINGS, setting_rows(group.settings), key="id")
 
 
+#: Operation, title, icon, and what a form asks for.
+_CHANGES = (
+    ("groups.reset", "Reset offsets", "restore",
+     ("topic", "to", "at", "broker", "queue", "offset")),
+    ("groups.skip", "Skip the lag", "skip_next", ("topic",)),
+    ("groups.clone", "Copy offsets to a group", "content_copy", ("target", "topic")),
+    ("groups.change", "Change", "tune",
+     ("retry_max_times", "retry_queues", "is_ordered", "may_consume", "may_broadcast",
+      "attributes", "broker")),
+    ("groups.delete", "Delete", "delete", ("keep_offsets",)),
+)  # fmt: skip
+
+
 def _buttons(visit: PageVisit, name: str, topics: list[str]) -> None:
-    fixed, about = {"group": name}, f"of {name}"
-    first = {"topic": topics[0]} if len(topics) == 1 else {}
     with ui.row().classes("bar"):
         ui.button(
-            "Dead letters", icon="mark_email_unread",
+            "Dead letters",
+            icon="mark_email_unread",
             on_click=lambda: visit.open("/dead-letters", group=name),
-        ).props("outline dense no-caps")  # fmt: skip
-        for offer, icon in (
-            (
-                ChangeOffer("groups.reset", "Reset offsets", about=about,
-                            asked=("topic", "to", "at", "broker", "queue", "offset"),
-                            fixed=fixed, first=first),
-                "restore",
-            ),
-            (ChangeOffer("groups.skip", "Skip the lag", about=about, asked=("topic",), fixed=fixed,
-                         first=first), "skip_next"),
-            (ChangeOffer("groups.clone", "Copy offsets to a group", about=about, asked=("target", "topic"),
-                         fixed=fixed), "content_copy"),
-            (
-                ChangeOffer("groups.change", "Change", about=about,
-                            asked=("retry_max_times", "retry_queues", "is_ordered", "may_consume",
-                                   "may_broadcast", "attributes", "broker"), fixed=fixed),
-                "tune",
-            ),
-            (ChangeOffer("groups.delete", "Delete", about=about, asked=("keep_offsets",), fixed=fixed,
-                         leads_to="/groups"), "delete"),
-        ):  # fmt: skip
+        ).props("outline dense no-caps")
+        for operation, title, icon, asked in _CHANGES:
+            offer = ChangeOffer(
+                operation,
+                title,
+                about=f"of {name}",
+                asked=asked,
+                fixed={"group": name},
+                first={"topic": topics[0]} if len(topics) == 1 else {},
+                leads_to="/groups" if operation == "groups.delete" else None,
+            )
             change_button(visit, offer, icon)
 
 
