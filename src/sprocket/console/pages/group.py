@@ -128,6 +128,8 @@ def _lag_plot(visit: PageVisit, name: str) -> None:
     note = ui.label().classes("quiet small")
 
     def update() -> None:
+        if not visit.is_open:
+            return
         now_ms = visit.now_ms()
         lines = lag_lines(visit.sampler.history.of_group(name, now_ms - _HOUR_MS, now_ms))
         replot(chart, line_options(lines, span=(now_ms - _HOUR_MS, now_ms), is_whole=True))

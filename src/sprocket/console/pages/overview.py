@@ -100,6 +100,8 @@ def _plots(visit: PageVisit, rows: ui.table) -> None:
             charts[figure] = plot(line_options({}, highest=highest), title)
 
     def update() -> None:
+        if not visit.is_open:
+            return
         now_ms = visit.now_ms()
         begin_ms = now_ms - (span.value or 3_600) * 1_000
         for figure, _, highest in _PLOTS:

@@ -71,6 +71,11 @@ class PageVisit:
         return self._session.user
 
     @property
+    def is_open(self) -> bool:
+        """Whether the session that has the page open has not ended."""
+        return self._session.may_ask(self._desk.now_ms())
+
+    @property
     def may_change(self) -> bool:
         """Whether the console changes anything at all; the brokers decide about the user."""
         return not self._desk.settings.is_read_only
