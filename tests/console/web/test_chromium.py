@@ -97,10 +97,10 @@ def _sent(nameserver: str) -> str:
 
 
 def _samples(page: Watched, node: Node) -> None:
-    """Sends for some minutes, so that plots have something to show."""
+    """Sends for a minute, so that plots have something to show."""
     page.open("/group?name=billing")
     with blocking.Producer("shop", nameservers=node.nameserver) as producer:
-        for step in range(150):
+        for step in range(45):
             for number in range(1 + step % 40):
                 producer.send(Message("orders", b'{"order": %d}' % number, keys=[f"o-{number}"]))
             page.page.wait_for_timeout(1_000)
@@ -230,9 +230,8 @@ def test_the_guide_s_pictures_are_made(chromium: Any, node: Node, tmp_path: Path
     if PICTURES:
         _samples(page, node)
     for name, path in (
-        ("overview", "/"), ("topic", "/topic?name=orders"), ("messages", "/messages?topic=orders"),
-        ("message", f"/message?id={node.message}"), ("group", "/group?name=billing"),
-        ("settings", "/settings"),
+        ("overview", "/"), ("message", f"/message?id={node.message}"),
+        ("group", "/group?name=billing"),
     ):  # fmt: skip
         page.open(path)
         page.page.wait_for_timeout(600 if PICTURES else 0)
@@ -246,5 +245,5 @@ def test_the_guide_s_pictures_are_made(chromium: Any, node: Node, tmp_path: Path
     dark.open("/group?name=billing")
     dark.page.wait_for_timeout(600 if PICTURES else 0)
     dark.page.screenshot(path=folder / "console-phone.png")
-    assert len(list(folder.glob("console-*.png"))) >= 8
+    assert len(list(folder.glob("console-*.png"))) >= 5
     assert page.faults == dark.faults == []
