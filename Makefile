@@ -62,7 +62,7 @@ $(VENV)/cluster.stamp: pyproject.toml | $(BIN)/python
 
 $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 	@echo "installing what the tests need (PySpark is large: a minute or two the first time)"
-	@$(PIP) install -e '.[spark,jdk,dev,deploy]'
+	@$(PIP) install -e '.[spark,jdk,dev,deploy,docs]'
 	@touch $@ $(VENV)/run.stamp
 
 run: $(VENV)/run.stamp

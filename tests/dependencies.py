@@ -19,14 +19,14 @@ from pathlib import Path
 
 PACKAGE = "sprocketmq"
 #: Extras that only developers install.
-_TOOLS = frozenset({"dev", "deploy", "docs", "fuzz", "security"})
+TOOLS = frozenset({"dev", "deploy", "docs", "fuzz", "security"})
 
 
 def needed() -> dict[str, str]:
     """The distributions that the package and its extras bring, with their installed versions."""
     found: dict[str, str] = {}
     for extra, name in requirements(PACKAGE):
-        if extra not in _TOOLS:
+        if extra not in TOOLS:
             _collect(name, found)
     return dict(sorted(found.items()))
 

@@ -16,7 +16,7 @@ from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.store.config import StoreConfig
 from tests.certificates import Authority
 from tests.cli.parts import running_node, sprocket
-from tests.dependencies import needed, outcome
+from tests.dependencies import TOOLS, needed, outcome
 from tests.test_tidy import ROOT
 
 PAGE = (ROOT / "SECURITY.md").read_text()
@@ -86,9 +86,7 @@ def test_the_hardened_configuration_passes_the_check_of_the_command_line(
 def test_all_dependencies_are_listed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lists = [project["dependencies"]] + [
-        wanted
-        for extra, wanted in project["optional-dependencies"].items()
-        if extra not in ("dev", "fuzz", "security")
+        wanted for extra, wanted in project["optional-dependencies"].items() if extra not in TOOLS
     ]
     names = {re.match(r"[\w-]+", each)[0] for wanted in lists for each in wanted}  # type: ignore[index]
     section = PAGE[PAGE.index("## Dependencies") :]

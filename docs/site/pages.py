@@ -17,12 +17,12 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 #: Pages of the guide, by the headings under which the site lists them; others come at the end.
 GUIDE: Mapping[str, tuple[str, ...]] = {
-    "Messages": ("topics", "delays", "transactions", "filters", "lite"),
-    "Consumers": ("consuming", "pop", "ordering", "retries", "offsets", "grpc"),
+    "Messages": ("sending", "topics", "delays", "transactions", "filters", "lite"),
+    "Consumers": ("consuming", "pop", "ordering", "retries", "offsets", "grpc", "tracing"),
     "Spark": ("spark", "pipelines"),
     "Running brokers": (
         "deploying", "durability", "replication", "failover", "backups", "upgrading", "operating",
-        "metrics", "limits",
+        "live-settings", "metrics", "limits", "processes", "scale", "mqadmin", "api",
     ),
     "Closed doors": ("security", "closed-servers", "tls"),
     "Moving and versions": ("migrating", "versions", "platforms"),

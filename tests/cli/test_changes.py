@@ -50,7 +50,7 @@ READS = {
 ELSEWHERE = {
     "standalone", "nameserver", "broker", "proxy", "api", "mcp", "console",
     "store verify", "store dump", "store repair",
-    "backup", "restore",
+    "backup", "restore", "container list", "container resize",
     "cluster elect", "statictopic move", "statictopic finish",
     *(each for each in commands(typer.main.get_command(app)) if each.startswith("pipeline ")),
 }  # fmt: skip

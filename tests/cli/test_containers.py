@@ -68,6 +68,8 @@ async def received(nameserver: str, topic: str, count: int) -> list[int]:
         consumer.subscribe(topic)
         while len(found) < count:
             found += [int(message.body) for message in await consumer.poll()]
+        await consumer.poll(10)  # what was polled counts as consumed now
+        await consumer.commit()
     return sorted(found)
 
 
@@ -159,3 +161,41 @@ def test_what_a_command_line_says_becomes_texts() -> None:
     }  # fmt: skip
     assert said.own == {"1": {"broker.port": "9"}, "b-2": {"store.flush": "ASYNC_FLUSH"}}
     assert said.options == ("--config", os.path.abspath("b.conf"), "--verbose")
+
+
+@pytest.mark.skipif(
+    not os.environ.get("SPROCKET_LONG"), reason="three starts of processes: SPROCKET_LONG=1"
+)
+def test_a_single_broker_becomes_two_and_one_again_with_all_its_messages(tmp_path: Path) -> None:
+    store = ("--store", str(tmp_path))
+    node = (*NODE, *store, "--broker-port", str(free_ports(2)))
+    resize = ("container", "resize", *store, "--yes", "--processes")
+    with serving(*node) as single:
+        nameserver = first_line(single).split("name server ")[1].split(",")[0]
+        run(sent(nameserver, "orders", 10))
+        assert "is in use: stop its brokers first" in command(*resize, "2").err
+        assert end(single, signal.SIGTERM)[0] == 0
+    assert "messages of a single broker" in refused(*node, "--processes", "2")
+    grown = command(*resize, "2")
+    assert "broker-a becomes broker 0: it keeps its name" in grown.out
+    with serving(*node, "--processes", "2") as both:
+        line = first_line(both)
+        nameserver = line.split("name server ")[1].split(",")[0]
+        assert re.findall(r"broker-a(?:-1)? 127", line) == ["broker-a 127", "broker-a-1 127"]
+        until(lambda: "broker-a-1" in command("topic", "status", "orders", "-n", nameserver).out)
+        assert run(sent(nameserver, "orders", 20)) == {"broker-a", "broker-a-1"}
+        assert end(both, signal.SIGTERM)[0] == 0
+    assert command(*resize, "1").code == 0
+    with serving(*node, "--processes", "1") as leaving:
+        nameserver = first_line(leaving).split("name server ")[1].split(",")[0]
+        assert run(sent(nameserver, "orders", 4)) == {"broker-a"}
+        expected = sorted([*range(10), *range(20), *range(4)])
+        assert run(received(nameserver, "orders", 34)) == expected
+        until(lambda: "nothing is left" in command("container", "list", *store).out)
+        code, _, said = end(leaving, signal.SIGTERM)
+    assert code == 0
+    assert re.search(
+        r"broker-a-1 takes no more messages; left in it: \d+ messages of topics that no", said
+    )
+    assert "broker-a-1 is removed; its folder 1 stays" in command(*resize, "1").out
+    assert "broker-a-1" not in command("container", "list", *store).out

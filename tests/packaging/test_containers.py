@@ -69,6 +69,8 @@ def test_it_takes_only_extras_that_exist_and_files_that_the_context_has() -> Non
     allowed = [
         line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"
     ]
+    arguments = own()["console"]["build"]["args"]
+    assert set(arguments["EXTRAS"].split(",")) <= set(project["optional-dependencies"])
     for words in of("COPY"):
         if "--from" not in words:
             for name in words.split()[:-1]:
@@ -99,14 +101,16 @@ def composed() -> dict[str, Any]:
 def own() -> dict[str, Any]:
     """The services that run our image."""
     return {
-        name: each for name, each in composed()["services"].items() if each["image"] == "sprocket"
+        name: each
+        for name, each in composed()["services"].items()
+        if each["image"] in ("sprocket", "sprocket-console")
     }
 
 
 def test_the_services_are_there() -> None:
     assert composed()["services"].keys() == {
         "sprocket", "nameserver-1", "nameserver-2", "etcd", "broker-1", "broker-2", "broker-3",
-        "proxy", "prometheus", "grafana",
+        "proxy", "console", "prometheus", "grafana",
     }  # fmt: skip
 
 
@@ -161,7 +165,7 @@ def test_prometheus_reads_every_server() -> None:
     config = yaml.safe_load((COMPOSE.parent / "prometheus.yaml").read_text())
     (job,) = config["scrape_configs"]
     targets = job["static_configs"][0]["targets"]
-    assert targets == [f"{name}:5557" for name in own() if name != "sprocket"]
+    assert targets == [f"{name}:5557" for name in own() if name not in ("sprocket", "console")]
 
 
 def test_compose_takes_the_file(tmp_path: Path) -> None:

@@ -41,7 +41,8 @@ def analyzed(*words: str) -> str:
 
 def test_there_are_units() -> None:
     assert [each.name for each in UNITS] == [
-        "sprocket-broker@.service", "sprocket-nameserver.service", "sprocket-proxy.service",
+        "sprocket-broker@.service", "sprocket-console.service", "sprocket-nameserver.service",
+        "sprocket-proxy.service",
     ]  # fmt: skip
 
 

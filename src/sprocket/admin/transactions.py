@@ -42,20 +42,17 @@ class PendingTransaction(NamedTuple):
 
 
 async def pending(
-    caller: Caller, *, cluster: str | None = None, broker: str | None = None, count_max: int = 1_000
-) -> list[PendingTransaction]:
-    """The transactions that nobody has ended, at all masters, those of a cluster, or one.
-
-    Args:
-        count_max: how many halves are read at each broker, the oldest first.
+    caller: Caller, *, cluster: str | None = None, broker: str | None = None
+) -> AsyncGenerator[PendingTransaction, None]:
+    """Yields the transactions that nobody has ended, of one master after the other: of all, those
+    of a cluster, or one; the oldest first at each.
 
     Raises:
         UsageError: there is no such broker.
-        BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
+        TransportError, ReplyError: a broker did not answer, or refused.
     """
-    masters = await caller.masters(cluster=cluster, broker=broker)
-
-    async def of_broker(name: str, address: str) -> list[PendingTransaction]:
+    for name, address in (await caller.masters(cluster=cluster, broker=broker)).items():
+        # A half that ends while the halves are read is still shown.
         ended: set[int] = set()
         records = 0
         async for op in _from_position(caller, name, address, HALF_SETTLED):
@@ -63,16 +60,9 @@ async def pending(
             records += 1
             if records >= _ENDS_MAX:
                 break
-        found: list[PendingTransaction] = []
         async for half in _from_position(caller, name, address, HALF):
             if half.queue_offset not in ended:
-                found.append(_pending(name, half))
-            if len(found) >= count_max:
-                break
-        return found
-
-    by_broker = await caller.at_each(masters, of_broker, absent=(TopicNotFound,))
-    return [each for found in by_broker.values() for each in found]
+                yield _pending(name, half)
 
 
 async def check_again(caller: Caller, offset_id: str) -> StoredMessage:

@@ -162,6 +162,8 @@ def run(
     loaded: LoadedConfig, given: Given, state: ContainerState, *, is_standalone: bool = False
 ) -> NoReturn:
     """Runs the brokers of a container until a signal."""
+    from sprocket.base.loaded_config import DEFAULT
+    from sprocket.broker.config import BrokerConfig
     from sprocket.container.container import Container, ContainerSetup
     from sprocket.container.plan import broker_plans
     from sprocket.container.processes import ProcessLauncher
@@ -188,7 +190,14 @@ def run(
         lambda path: loading.of_servers(loading.kinds_of(Program.BROKER), file=Path(path)),
         given.settings,
         _proxy(loaded, given) if is_standalone and loaded.of(ProxyConfig).enabled else None,
+        needs_proxy=is_standalone and loaded.origins["proxy.port"] != DEFAULT,
     )
+    rules = loaded.of(BrokerConfig)
+    if rules.authentication and not rules.inner_keys:
+        loading.note(
+            "broker.authentication is on without broker.inner_keys: topics are not made at all "
+            "brokers, since the container cannot sign what it asks them"
+        )
     nameserver = _nameserver(loaded, root) if is_standalone else None
     container = Container(setup, disk=disk, launcher=ProcessLauncher(), nameserver=nameserver)
     serve_until_signal(container, _ready, verbose=given.verbose)

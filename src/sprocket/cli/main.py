@@ -29,6 +29,7 @@ from sprocket.cli import (
     messages,
     pipelines,
     proxy,
+    resize,
     send,
     serve,
     static_topics,
@@ -95,6 +96,12 @@ app.add_typer(
 )
 _add(live_settings.app, "config", "sprocket config show", "sprocket config check broker.conf")
 _add(audit.app, "audit", "sprocket audit show", "sprocket audit show --since 1d --user alice")
+_add(
+    resize.app,
+    "container",
+    "sprocket container list --store /var/lib/sprocket",
+    "sprocket container resize --store /var/lib/sprocket --processes 8",
+)
 _add(store.app, "store", "sprocket store verify sprocket-data")
 command(app, "backup", *backups.BACKUP_EXAMPLES)(backups.backup)
 command(app, "restore", *backups.RESTORE_EXAMPLES)(backups.restore)

@@ -11,13 +11,16 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-import msgspec
+from msgspec.structs import replace
 
+from sprocket.base.cancelling import end_all
+from sprocket.base.errors import SprocketError
 from sprocket.base.loaded_config import LoadedConfig
 from sprocket.base.ports import Disk
 from sprocket.broker.config import BrokerConfig, is_anywhere
-from sprocket.container.children import ChildSpec, Launcher
+from sprocket.container.children import ChildFailed, ChildSpec, Launcher
 from sprocket.container.config import ContainerConfig
+from sprocket.container.draining import Remaining
 from sprocket.container.pages import ChildPages, ContainerMetrics
 from sprocket.container.plan import BrokerPlan, as_text, variables
 from sprocket.container.remembered import AddedBroker, ContainerFile, ContainerState
@@ -43,6 +46,8 @@ logger = logging.getLogger(__name__)
 #: What the process of the proxy is called.
 PROXY = "proxy"
 _LOOPBACK = "127.0.0.1"
+#: Between two looks at what remains in a broker that leaves, s.
+_DRAIN_SECONDS = 5.0
 _USERS = "config/accounts.json"
 
 
@@ -57,6 +62,7 @@ class ContainerSetup:
         given: settings of the command line, by `part.name`.
         read_config: reads the configuration file of a broker that is added.
         proxy: makes the process of a proxy for gRPC clients, by the addresses of name servers.
+        needs_proxy: whether the start fails if that does not start.
     """
 
     loaded: LoadedConfig
@@ -67,6 +73,7 @@ class ContainerSetup:
     read_config: Callable[[str], LoadedConfig]
     given: Mapping[str, str] = field(default_factory=dict)
     proxy: Callable[[Sequence[str]], ChildSpec] | None = None
+    needs_proxy: bool = True
 
 
 class Container:
@@ -180,9 +187,9 @@ class Container:
             opened.push_async_callback(self.supervisor.stop)
             specs = [self._spec(each, nameservers) for each in self._setup.brokers]
             specs += map(self._added_spec, self._state.added)
-            if self._setup.proxy is not None:
-                specs.append(self._setup.proxy(nameservers))
             await self.supervisor.start(specs)
+            await self._start_proxy(nameservers)
+            opened.push_async_callback(end_all, self._leaving())
             self._exit = opened.pop_all()
         return self
 
@@ -238,6 +245,54 @@ class Container:
         self._setup.file.save(state)
         self._state = state
 
+    async def _start_proxy(self, nameservers: Sequence[str]) -> None:
+        if self._setup.proxy is None:
+            return
+        try:
+            await self.supervisor.start([self._setup.proxy(nameservers)])
+        except ChildFailed:
+            if self._setup.needs_proxy:
+                raise  # else it is tried again, and its reason is in the log
+
+    def _leaving(self) -> list[asyncio.Task[None]]:
+        """Watches the brokers that take no more messages."""
+        leaving = [each for each in self._setup.brokers if each.entry.leaves]
+        if leaving:
+            self._spread.withdraw(each.entry.name for each in leaving)
+        return [asyncio.ensure_future(self._drain(each.entry.name)) for each in leaving]
+
+    async def _drain(self, name: str) -> None:
+        """Logs what remains in a broker that leaves, and remembers when nothing does."""
+        before: dict[str, int] | None = None
+        while True:
+            about = self.supervisor.running.get(name)
+            if about is not None:
+                port = addresses.split(about["address"])[1]
+                try:
+                    address = addresses.join(self._host, port)
+                    left = await Remaining(self._pool.ask, address).counts()
+                except SprocketError as error:
+                    logger.warning("%s does not say what remains in it: %s", name, error)
+                else:
+                    if left != before:
+                        self._drained(name, left)
+                    before = left
+            await asyncio.sleep(_DRAIN_SECONDS)
+
+    def _drained(self, name: str, left: Mapping[str, int]) -> None:
+        if left:
+            shown = ", ".join(f"{count} {what}" for what, count in left.items())
+            logger.warning("%s takes no more messages; left in it: %s", name, shown)
+        else:
+            logger.warning(
+                "nothing is left in %s: stop, and sprocket container resize removes it", name
+            )
+        entries = [
+            replace(each, drained=not left) if each.name == name else each
+            for each in self._state.brokers
+        ]
+        self._remember(replace(self._state, brokers=tuple(entries)))
+
     def _changed(self, name: str) -> None:
         if name not in self.supervisor.running:
             self._spread.gone(name)
@@ -292,7 +347,7 @@ class Container:
 
 def replace_added(state: ContainerState, added: Sequence[AddedBroker]) -> ContainerState:
     """A state with other brokers that were added."""
-    return msgspec.structs.replace(state, added=tuple(added))
+    return replace(state, added=tuple(added))
 
 
 def _key(added: AddedBroker) -> str:

@@ -65,6 +65,7 @@ def broker_plans(
             **shared,
             **_places(loaded, entry),
             "broker.name": entry.name,
+            **({"broker.permission": "4"} if entry.leaves else {}),
             "store.path": root if entry.folder == ROOT else f"{root}/{entry.folder}",
             **(own or {}).get(entry.name, {}),
         }

@@ -28,12 +28,14 @@ class BrokerEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     Attributes:
         folder: in that of the container; `ROOT` for that itself.
         leaves: whether it takes no messages any more, since there are to be fewer brokers.
+        drained: whether one that leaves has nothing left for anybody.
     """
 
     number: int
     name: str
     folder: str
     leaves: bool = False
+    drained: bool = False
 
 
 class AddedBroker(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,8 +122,8 @@ class ContainerFile:
 
 
 def has_store(disk: Disk, folder: str) -> bool:
-    """Whether there is a log of messages in a folder, which is then one of a single broker."""
-    return "commitlog" in disk.names(folder)
+    """Whether a folder is one of a single broker: it has a log, or tables."""
+    return not {"commitlog", "config"}.isdisjoint(disk.names(folder))
 
 
 def brokers_at_start(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -32,10 +32,10 @@ from sprocket.message.topic import (
     is_system_topic,
 )
 from sprocket.message.topic_attributes import MESSAGE_TYPE
-from sprocket.protocol.bodies import GroupTable, TopicConfig
+from sprocket.protocol.bodies import GroupTable, KvTable, TopicConfig
 from sprocket.protocol.command import Buffer, Command, Header
 from sprocket.protocol.requests.group import AllGroupConfigs, CreateGroup
-from sprocket.protocol.requests.route import GetKv, KvReply, PutKv
+from sprocket.protocol.requests.route import GetKv, KvList, KvReply, PutKv
 from sprocket.protocol.requests.topic import CreateTopic, TopicConfigOf
 
 logger = logging.getLogger(__name__)
@@ -116,6 +116,23 @@ class TopicSpread:
     def gone(self, broker: str) -> None:
         """A broker has ended: when it registers again, it gets what it has missed."""
         self._brokers.pop(broker, None)
+
+    def withdraw(self, brokers: Iterable[str]) -> None:
+        """Has the queues of brokers that take no more messages left out of ordered topics, soon."""
+        names = set(brokers)
+        self._start(self._tried("the order of topics", partial(self._withdraw, names)))
+
+    async def _withdraw(self, names: set[str]) -> None:
+        for nameserver in self.nameservers:
+            try:
+                reply = await self._request(nameserver, KvList(namespace=ORDER_NAMESPACE))
+            except QueryNotFound:
+                continue
+            for topic, value in KvTable.decode(reply.body).table.items():
+                rest = without(value, names)
+                if rest != value:
+                    wanted = PutKv(namespace=ORDER_NAMESPACE, key=topic, value=rest)
+                    await self._request(nameserver, wanted)
 
     async def close(self) -> None:
         """Ends what is under way."""
@@ -274,4 +291,10 @@ def order_of(found: str, queues: dict[str, int]) -> str:
     places = [each for each in found.split(";") if each]
     names = {each.partition(":")[0] for each in places}
     places += [f"{name}:{count}" for name, count in sorted(queues.items()) if name not in names]
+    return ";".join(places)
+
+
+def without(order: str, brokers: Collection[str]) -> str:
+    """An order configuration without the queues of some brokers."""
+    places = [each for each in order.split(";") if each.partition(":")[0] not in brokers]
     return ";".join(places)

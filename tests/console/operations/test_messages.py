@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
+from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from sprocket.base.errors import QueryNotFound, TopicNotFound, UsageError
+from sprocket.console.operations.messages import taken_of
+from sprocket.message.message import StoredMessage
 from sprocket.testing.cluster import Cluster
+from tests.console.operations.test_message_facts import stored
 from tests.console.parts import Operating, operated
 
 
@@ -83,6 +88,24 @@ def test_what_an_answer_cannot_hold_comes_in_the_next() -> None:
         assert (len(whole.messages), whole.is_cut) == (6, False)
 
     operated(test)
+
+
+def test_bodies_are_cut_as_they_come_and_not_kept_whole() -> None:
+    async def found() -> AsyncGenerator[StoredMessage, None]:
+        for _ in range(40):
+            yield stored(b"x" * (1 << 20))
+
+    async def main() -> None:
+        tracemalloc.start()
+        try:
+            taken, is_cut = await taken_of(found(), 100, 4)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert ([each.body for each in taken], is_cut) == (["xxxx"] * 40, False)
+        assert peak < 5 << 20
+
+    asyncio.run(main())
 
 
 def test_a_message_is_sent_and_sent_again_only_if_it_is_no_trial() -> None:

@@ -28,7 +28,7 @@ def ids() -> UniqueIds:
 
 def packed(batch: pa.RecordBatch, **given: str) -> PackedRows | None:
     options = write_options({"namesrvAddr": "a:1", **given})
-    return RowPacker(options, ids()).pack(batch, NOW_MS)
+    return RowPacker(options, ids(), "task").pack(batch, NOW_MS, 0)
 
 
 def one_by_one(batch: pa.RecordBatch, **given: str) -> list[BatchedMessage]:
@@ -48,15 +48,29 @@ words = st.none() | st.sampled_from(
     ["", " ", "k", "k l", " k", "k  l", "ß", "k\u3000l", "k\x01", "\x85"]
 )
 tags = st.none() | st.sampled_from(["", "paid", "new", "ü"])
-row = st.tuples(st.binary(min_size=1, max_size=9), words, tags, st.none() | st.integers(-3, 3))
+pairs = st.tuples(
+    st.sampled_from(["a", "größe", "UNIQ_KEY", "TAGS"]), st.none() | st.sampled_from(["", "b", "ü"])
+)
+maps = st.none() | st.lists(pairs, max_size=3, unique_by=lambda pair: pair[0])
+row = st.tuples(
+    st.binary(min_size=1, max_size=9), words, tags, st.none() | st.integers(-3, 3), maps
+)
 
 
-@given(st.lists(row, min_size=1, max_size=6), st.sampled_from([{}, {"tag": "all"}]))
+@given(
+    st.lists(row, min_size=1, max_size=6),
+    st.sampled_from([{}, {"tag": "all"}, {"idempotencyProperty": "row"}]),
+    st.integers(0, 5),
+)
 def test_packed_rows_are_the_messages_that_they_are_one_by_one(
-    some: list[tuple[bytes, str | None, str | None, int | None]], given: dict[str, str]
+    some: list[tuple[bytes, str | None, str | None, int | None, list[tuple[str, str]] | None]],
+    given: dict[str, str],
+    first: int,
 ) -> None:
-    body, key, tag, flag = map(list, zip(*some, strict=True))
-    batch = rows(body=body, key=key, tag=tag, flag=flag)
+    body, key, tag, flag, properties = map(list, zip(*some, strict=True))
+    batch = rows(body=body, key=key, tag=tag, flag=flag, properties=properties)
+    batch = batch.slice(min(first, len(some) - 1))
+    key = batch.column("key").to_pylist()
     found = packed(batch, topic="orders", **given)
     if any("\x01" in (each or "") for each in key):
         assert found is None
@@ -83,7 +97,7 @@ def test_unique_keys_go_on_over_the_end_of_their_digits() -> None:
     stem, first = makes.make_many(65_530, NOW_MS)
     assert (first, makes.make(NOW_MS)) == (0, f"{stem}FFFA")
     options = write_options({"namesrvAddr": "a:1", "topic": "orders"})
-    found = RowPacker(options, makes).pack(rows(body=[b"x"] * 8), NOW_MS)
+    found = RowPacker(options, makes, "task").pack(rows(body=[b"x"] * 8), NOW_MS, 0)
     assert found is not None
     texts = [each.properties for each in decode(bytes(found.content[: found.offsets[-1]]))]
     digits = [text.split("UNIQ_KEY\x01")[1][-5:-1] for text in texts]
@@ -100,13 +114,14 @@ def test_unique_keys_go_on_over_the_end_of_their_digits() -> None:
         ({"tag": ["a || b", "c"]}, {"topic": "orders"}),
         ({"flag": [1 << 31, 0]}, {"topic": "orders"}),
         ({"key": ["k" * 40_000, ""]}, {"topic": "orders"}),
-        ({"properties": [[("a", "b")], None]}, {"topic": "orders"}),
+        ({"properties": [[("a", "b\x02c")], None]}, {"topic": "orders"}),
+        ({"properties": [[("", "b")], None]}, {"topic": "orders"}),
+        ({"properties": [[("row", "b")], []]}, {"topic": "orders", "idempotencyProperty": "row"}),
         ({"body": [b"x", b""]}, {"topic": "orders"}),
         ({"body": [b"x", None]}, {"topic": "orders"}),
         ({"body": [b"x", bytes(4096)]}, {"topic": "orders"}),
         ({}, {"topic": "orders", "delayLevel": "2"}),
         ({}, {"topic": "orders", "queueBy": "key"}),
-        ({}, {"topic": "orders", "idempotencyProperty": "row"}),
         ({}, {"topic": "orders", "batchMaxRecords": "1"}),
         ({}, {}),
     ],

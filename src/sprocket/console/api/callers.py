@@ -62,6 +62,9 @@ class CallerEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     secret_key: str | None = None
     may_change: bool = False
 
+    def __repr__(self) -> str:
+        return f"CallerEntry({self.name!r}, {self.access_key!r})"
+
 
 class CallersFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The file: a table `[[caller]]` for each."""

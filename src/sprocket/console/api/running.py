@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -102,8 +103,11 @@ class OperationRunner:
         except msgspec.ValidationError as error:
             raise ApiRefusal(400, str(error)) from None
         for name in given if is_text else ():
-            if getattr(asked, name) is None:  # `null` as a text
+            value = getattr(asked, name)
+            if value is None:  # `null` as a text
                 raise ApiRefusal(400, f"{name} has no value: leave it out")
+            if isinstance(value, datetime) and "-" not in str(given[name])[1:]:  # a number
+                raise ApiRefusal(400, f"{name} is a time such as 2030-01-31T08:00:00Z")
         try:
             async with asyncio.timeout(_WAITING_SECONDS + _SECONDS):
                 result = await self._in_turn(operation, asked, who)

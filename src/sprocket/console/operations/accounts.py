@@ -110,6 +110,9 @@ class UserWanted(ChangeAsked, frozen=True, kw_only=True):
     cluster: OnlyCluster = None
     broker: OnlyBroker = None
 
+    def __repr__(self) -> str:
+        return f"UserWanted({self.user!r}, {self.kind!r}, {self.is_enabled!r})"
+
 
 class UserDeleted(ChangeAsked, frozen=True, kw_only=True):
     """Which user goes, and where."""

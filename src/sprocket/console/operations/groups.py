@@ -154,7 +154,8 @@ class GroupWanted(ChangeAsked, frozen=True, kw_only=True):
         bool | None, Meta(description="Whether its members may broadcast.")
     ] = None
     attributes: Annotated[
-        dict[str, str | None] | None, Meta(description="Values by name; null takes one away.")
+        dict[str, Annotated[str, Meta(min_length=1)] | None] | None,
+        Meta(description="Values by name; null takes one away."),
     ] = None
     cluster: OnlyCluster = None
     broker: OnlyBroker = None

@@ -218,9 +218,7 @@ async def by_time(given: OperationEnvironment, asked: TimeAsked) -> FoundMessage
         end_ms=ms_of(asked.until, LONG_MAX),
     )
     taken, is_cut = await taken_of(found, asked.limit, asked.body_bytes)
-    taken.sort(key=lambda message: message.stored_ms)
-    shown = [facts_of(message, asked.body_bytes) for message in taken]
-    return FoundMessages(messages=shown, is_cut=is_cut)
+    return FoundMessages(messages=sorted(taken, key=_stored), is_cut=is_cut)
 
 
 @declared.reads(
@@ -234,11 +232,8 @@ async def by_offset(given: OperationEnvironment, asked: OffsetAsked) -> QueueMes
     begin = max(asked.offset, queue.min_offset)
     found = reading.of_queue(given.caller, address, queue, topic=asked.topic, begin=begin)
     taken, _ = await taken_of(found, asked.limit, asked.body_bytes)
-    after = taken[-1].queue_offset + 1 if taken else queue.max_offset
-    return QueueMessages(
-        messages=[facts_of(message, asked.body_bytes) for message in taken],
-        next_offset=after if after < queue.max_offset else None,
-    )
+    after = taken[-1].offset + 1 if taken else queue.max_offset
+    return QueueMessages(messages=taken, next_offset=after if after < queue.max_offset else None)
 
 
 @declared.reads(
@@ -254,19 +249,20 @@ async def tail(given: OperationEnvironment, asked: TailAsked) -> FoundMessages:
     queues = sorted(
         await topics.status(given.caller, asked.topic), key=lambda queue: -queue.updated_ms
     )
-    newest: list[StoredMessage] = []
+    newest: list[MessageFacts] = []
     for queue in queues:
         full = len(newest) == asked.limit
-        if queue.broker not in masters or (full and queue.updated_ms < newest[0].stored_ms):
+        is_older = full and ms_of(newest[0].stored_at, 0) > queue.updated_ms
+        if queue.broker not in masters or is_older:
             continue
         begin = max(queue.min_offset, queue.max_offset - asked.limit)
         found = reading.of_queue(
             given.caller, masters[queue.broker], queue, topic=asked.topic, begin=begin
         )
         taken, _ = await taken_of(found, asked.limit, asked.body_bytes)
-        newest = heapq.nlargest(asked.limit, [*newest, *taken], key=lambda each: each.stored_ms)
+        newest = heapq.nlargest(asked.limit, [*newest, *taken], key=_stored)
         newest.reverse()
-    return _shown(newest, asked.body_bytes)
+    return FoundMessages(messages=newest)
 
 
 @declared.changes(
@@ -341,17 +337,25 @@ async def consume(given: OperationEnvironment, asked: ConsumedNow) -> ChangeRepo
 
 async def taken_of(
     found: AsyncGenerator[StoredMessage, None], limit: int, body_bytes: int
-) -> tuple[list[StoredMessage], bool]:
-    """The first messages, as many as an answer holds, and whether there were more."""
-    taken: list[StoredMessage] = []
+) -> tuple[list[MessageFacts], bool]:
+    """The first messages, as many as an answer holds, and whether there were more.
+
+    Each is cut as it comes: a thousand bodies of 4 MiB must never be in memory together.
+    """
+    taken: list[MessageFacts] = []
     size = 0
     async with aclosing(found) as stream:
         async for message in stream:
             size += size_of(message, body_bytes)
             if len(taken) >= limit or (taken and size > ANSWER_BYTES_MAX):
                 return taken, True
-            taken.append(message)
+            taken.append(facts_of(message, body_bytes))
     return taken, False
+
+
+def _stored(facts: MessageFacts) -> int:
+    """When a message was stored, ms."""
+    return ms_of(facts.stored_at, 0)
 
 
 def _shown(found: list[StoredMessage], body_bytes: int) -> FoundMessages:

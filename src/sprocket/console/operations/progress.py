@@ -11,7 +11,7 @@ from msgspec import Meta
 from sprocket.admin import known, messages, positions, resend, topics
 from sprocket.base.errors import TopicNotFound, UsageError
 from sprocket.console.operations.declare import Declarations, OperationEnvironment
-from sprocket.console.operations.message_facts import BodyBytes, facts_of
+from sprocket.console.operations.message_facts import BodyBytes, MessageFacts
 from sprocket.console.operations.messages import FoundMessages, taken_of
 from sprocket.console.operations.values import (
     Asked,
@@ -159,9 +159,7 @@ async def clone(given: OperationEnvironment, asked: CloneAsked) -> ChangeReport:
 async def letters(given: OperationEnvironment, asked: LettersAsked) -> FoundMessages:
     """Lists a group's dead letters."""
     found, is_cut = await _letters(given, asked, asked.limit, asked.body_bytes)
-    return FoundMessages(
-        messages=[facts_of(each, asked.body_bytes) for each in found], is_cut=is_cut
-    )
+    return FoundMessages(messages=found, is_cut=is_cut)
 
 
 @declared.changes(
@@ -174,34 +172,40 @@ async def again(given: OperationEnvironment, asked: LettersResent) -> ChangeRepo
     """Sends dead letters to their group again; they also stay in the list."""
     if bool(asked.ids) == asked.all:
         raise UsageError("give ids, or all")
+    ids = asked.ids
     if asked.all:
-        chosen, _ = await _letters(given, asked, _LETTERS_MAX, 0)
+        ids = [each.offset_id for each in (await _letters(given, asked, _LETTERS_MAX, 0))[0]]
     else:
-        chosen = [await messages.view(given.caller, each) for each in asked.ids]
-    for letter in chosen:
-        if letter.topic != dead_letter_topic(asked.group):
-            raise UsageError(
-                f"{resend.place_of(letter)} is no dead letter of {asked.group}: it is stored in "
-                f"{letter.topic}"
-            )
-    if chosen and not asked.to_topic:
+        for each in ids:
+            await _letter(given, asked.group, each)
+    if ids and not asked.to_topic:
         await resend.check_takes_retries(given.caller, asked.group)
     changes = []
-    for letter in chosen:
+    for each in ids:  # one after the other, so that only one body is in memory
         sent = None
         if not asked.dry_run:
+            letter = await _letter(given, asked.group, each)
             sent = (
                 await resend.resend(given.caller, letter)
                 if asked.to_topic
                 else await resend.put_back(given.caller, letter, asked.group)
             )
-        changes.append(ChangeLine(what=f"message {resend.place_of(letter)}", after=fields_of(sent)))
+        changes.append(ChangeLine(what=f"message {each}", after=fields_of(sent)))
     return ChangeReport(dry_run=asked.dry_run, changes=changes)
+
+
+async def _letter(given: OperationEnvironment, group: str, offset_id: str) -> StoredMessage:
+    letter = await messages.view(given.caller, offset_id)
+    if letter.topic != dead_letter_topic(group):
+        raise UsageError(
+            f"{offset_id} is no dead letter of {group}: it is stored in {letter.topic}"
+        )
+    return letter
 
 
 async def _letters(
     given: OperationEnvironment, asked: LettersAsked | LettersResent, limit: int, body_bytes: int
-) -> tuple[list[StoredMessage], bool]:
+) -> tuple[list[MessageFacts], bool]:
     found = resend.dead_letters(
         given.caller,
         asked.group,

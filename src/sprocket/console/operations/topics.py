@@ -127,7 +127,7 @@ class TopicWanted(ChangeAsked, frozen=True, kw_only=True):
         Meta(description="`r`, `w` or `rw`: what clients may do."),
     ] = None
     attributes: Annotated[
-        dict[str, str | None] | None,
+        dict[str, Annotated[str, Meta(min_length=1)] | None] | None,
         Meta(description="Values by name, such as message.type; null takes one away."),
     ] = None
     may_hide: Annotated[

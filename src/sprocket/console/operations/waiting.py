@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -12,7 +13,13 @@ from sprocket.admin import reading, resend, timers, transactions
 from sprocket.base.errors import TopicNotFound
 from sprocket.console.operations.brokers import BrokersAsked
 from sprocket.console.operations.declare import Declarations, OperationEnvironment
-from sprocket.console.operations.message_facts import BodyBytes, MessageFacts, facts_of
+from sprocket.console.operations.message_facts import (
+    ANSWER_BYTES_MAX,
+    BodyBytes,
+    MessageFacts,
+    facts_of,
+    size_of,
+)
 from sprocket.console.operations.messages import FoundMessages, taken_of
 from sprocket.console.operations.values import (
     Asked,
@@ -77,7 +84,7 @@ class PendingFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PendingTransactions(msgspec.Struct, frozen=True, kw_only=True):
-    """Transactions that nobody has ended, the oldest first."""
+    """Transactions that nobody has ended, the oldest first at each broker."""
 
     transactions: list[PendingFacts]
     is_cut: Annotated[bool, Meta(description="Whether there may be more.")] = False
@@ -141,22 +148,23 @@ async def recall(given: OperationEnvironment, asked: RecallAsked) -> ChangeRepor
 )
 async def pending(given: OperationEnvironment, asked: PendingAsked) -> PendingTransactions:
     """Lists the transactions that nobody has committed or rolled back yet."""
-    found = await transactions.pending(
-        given.caller, cluster=asked.cluster, broker=asked.broker, count_max=asked.limit
-    )
-    found.sort(key=lambda each: each.message.stored_ms)
-    return PendingTransactions(
-        transactions=[
-            PendingFacts(
-                topic=each.topic,
-                producer_group=each.producer_group,
-                checks=each.checks,
-                message=facts_of(each.message, asked.body_bytes),
-            )
-            for each in found[: asked.limit]
-        ],
-        is_cut=len(found) >= asked.limit,
-    )
+    found: list[PendingFacts] = []
+    size = 0
+    async with aclosing(
+        transactions.pending(given.caller, cluster=asked.cluster, broker=asked.broker)
+    ) as stream:
+        async for each in stream:
+            size += size_of(each.message, asked.body_bytes)
+            if len(found) >= asked.limit or (found and size > ANSWER_BYTES_MAX):
+                return PendingTransactions(transactions=found, is_cut=True)
+            facts = facts_of(each.message, asked.body_bytes)
+            found.append(
+                PendingFacts(
+                    topic=each.topic, producer_group=each.producer_group, checks=each.checks,
+                    message=facts,
+                )
+            )  # fmt: skip
+    return PendingTransactions(transactions=found)
 
 
 @declared.reads("transactions.parked", "/transactions/parked", codes=[RequestCode.PULL_MESSAGE])
@@ -168,9 +176,7 @@ async def parked(given: OperationEnvironment, asked: ParkedAsked) -> FoundMessag
         )
     except TopicNotFound:
         return FoundMessages(messages=[])
-    return FoundMessages(
-        messages=[facts_of(each, asked.body_bytes) for each in found], is_cut=is_cut
-    )
+    return FoundMessages(messages=found, is_cut=is_cut)
 
 
 @declared.changes(

@@ -23,6 +23,9 @@ class UpdatePlainAccount(Header, kw_only=True):
     topic_perms: str | None = None
     group_perms: str | None = None
 
+    def __repr__(self) -> str:
+        return f"UpdatePlainAccount({self.access_key!r})"
+
 
 class DeletePlainAccount(Header, kw_only=True):
     """Removes an account."""

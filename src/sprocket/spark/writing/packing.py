@@ -1,8 +1,8 @@
 """Rows as they stand in the bodies of batch sends, made column by column. Pure.
 
-Most rows are alike: a body, perhaps a key and a tag, all for one topic. For these Arrow joins whole
-columns, and no object is made for a row. What is different goes through `rows` and gives the same
-messages.
+Most rows are alike: a body, perhaps a key, a tag and properties, all for one topic. For these Arrow
+joins whole columns, and no object is made for a row. What is different goes through `rows` and
+gives the same messages.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sprocket.message.properties import (
     KEYS,
     NAME_END,
     PAIR_END,
+    RESERVED,
     SENT_PROPERTIES_BYTES_MAX,
     TAGS,
     UNIQUE_KEY,
@@ -43,7 +44,8 @@ _PAIR_END = pa.scalar(PAIR_END.encode())
 #: Bytes of all messages of some rows at most, since Arrow counts them in 31 bits.
 _TOGETHER_MAX = 1 << 30
 #: Columns whose rows are sent one by one, or to a queue of their own.
-_SPECIAL = ("properties", "broker", "queue_id", "delay_level", "deliver_at")
+_SPECIAL = ("broker", "queue_id", "delay_level", "deliver_at")
+_RESERVED = pa.array(sorted(RESERVED))
 #: Keys that are not what is sent: a blank too many, or a sign that might be a blank or a separator.
 _NO_KEYS = r"^ |  | $|[^\x20-\x7e]"
 
@@ -67,20 +69,22 @@ class RowPacker:
     Args:
         options: the user's options.
         ids: makes the unique keys.
+        id_prefix: begins the ids that rows keep in each attempt.
     """
 
-    def __init__(self, options: WriteOptions, ids: UniqueIds) -> None:
+    def __init__(self, options: WriteOptions, ids: UniqueIds, id_prefix: str) -> None:
         self._options = options
         self._ids = ids
+        self._id_prefix = id_prefix
         self._is_usual = (
-            options.batch_records > 1
-            and not options.delay_level
-            and options.queue_by == "turn"
-            and options.id_property is None
+            options.batch_records > 1 and not options.delay_level and options.queue_by == "turn"
         )
 
-    def pack(self, batch: pa.RecordBatch, now_ms: int) -> PackedRows | None:
+    def pack(self, batch: pa.RecordBatch, now_ms: int, first_row: int) -> PackedRows | None:
         """The messages of some rows.
+
+        Args:
+            first_row: how many rows of the task came before.
 
         Returns:
             None if they have to be made one by one: something about them is unusual, or wrong.
@@ -100,11 +104,13 @@ class RowPacker:
             topic = self._topic(given.get("topic"))
             keys, tags = _keys(given.get("key")), self._tags(given.get("tag"), topic)
             flags = _flags(given.get("flag"), count)
+            own = self._properties(given.get("properties"), first_row, count)
         except UsageError:  # by itself, each row is told what is wrong with it
             return None
         stem, first = self._ids.make_many(count, now_ms)
         digits = _DIGITS[(first + np.arange(count)) & 0xFFFF]
         texts = [
+            *own,
             *_pairs(KEYS, keys),
             *_pairs(TAGS, tags),
             *_pairs(WAIT, pa.scalar("true")),
@@ -113,6 +119,19 @@ class RowPacker:
             _PAIR_END,
         ]
         return _joined(topic, bodies, flags, texts)
+
+    def _properties(self, column: pa.Array | None, first_row: int, count: int) -> list[pa.Array]:
+        """The user's properties of each row as text.
+
+        Raises:
+            UsageError: one cannot be carried.
+        """
+        name = self._options.id_property
+        texts = [] if column is None else [_map_texts(column, name)]
+        if name is not None:
+            rows = pa.array(range(first_row, first_row + count)).cast(pa.string())
+            texts += _pairs(name, pc.binary_join_element_wise(self._id_prefix, rows, "-"))
+        return texts
 
     def _topic(self, column: pa.Array | None) -> str:
         """The topic of all rows.
@@ -142,6 +161,29 @@ class RowPacker:
         for tag in different:
             text_of(Message(topic, b"x", tag=tag))
         return tags
+
+
+def _map_texts(column: pa.Array, id_property: str | None) -> pa.Array:
+    """The text of each map's pairs, without RocketMQ's own properties and those without a value.
+
+    Raises:
+        UsageError: a pair cannot be carried, or has the name of the rows' ids.
+    """
+    ends = np.asarray(column.offsets, np.int64)
+    names, values = column.keys, pc.fill_null(column.items, "")
+    is_own = pc.or_(pc.is_in(names, _RESERVED), pc.equal(values, ""))
+    wrong = pc.or_(pc.equal(names, ""), pc.equal(names, id_property or ""))
+    for texts in (names, values):
+        wrong = pc.or_(wrong, pc.match_substring_regex(texts, f"[{NAME_END}{PAIR_END}]"))
+    if pc.any(pc.and_(wrong, pc.invert(is_own))).as_py():
+        raise UsageError("a property cannot be carried")
+    if np.diff(ends)[np.asarray(column.is_null())].any():
+        raise UsageError("a map that is null has pairs")
+    pieces = (names.cast(pa.binary()), NAME_END.encode(), values.cast(pa.binary()), _PAIR_END)
+    texts = pc.if_else(is_own, b"", pc.binary_join_element_wise(*pieces, b""))
+    _, offsets, content = texts.buffers()
+    begins = np.frombuffer(offsets, np.int32)[ends]
+    return pa.Array.from_buffers(pa.binary(), len(column), [None, pa.py_buffer(begins), content])
 
 
 def _keys(column: pa.Array | None) -> pa.Array | pa.Scalar:

@@ -73,6 +73,11 @@ class RowMessages:
         self._id_prefix = id_prefix
         self._count = 0
 
+    @property
+    def count(self) -> int:
+        """How many rows there were."""
+        return self._count
+
     def skip(self, count: int) -> None:
         """Counts rows that were made messages elsewhere."""
         self._count += count

@@ -58,11 +58,12 @@ class RowWriter:
         from sprocket.spark.writing.send import Sender
 
         task_counter.task_begins()
-        messages = RowMessages(self._options, self._task_name())
+        name = self._task_name()
+        messages = RowMessages(self._options, name)
         with Sender(self._options) as sender:
-            packer, clock = RowPacker(self._options, sender.ids), SystemClock()
+            packer, clock = RowPacker(self._options, sender.ids, name), SystemClock()
             for batch in batches:
-                packed = packer.pack(batch, clock.now_ms())
+                packed = packer.pack(batch, clock.now_ms(), messages.count)
                 if packed is None:
                     sender.send(messages.of(batch))
                     continue
