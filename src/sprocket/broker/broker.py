@@ -57,7 +57,7 @@ from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
 from sprocket.remoting.tls.settings import TlsConfig, checked_settings
 from sprocket.remoting.transport import Peer
-from sprocket.store.config import StoreConfig
+from sprocket.store.config import FOLDER_SETTINGS, StoreConfig
 from sprocket.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -108,7 +108,10 @@ class Broker:
         if elector is not None or config.elector_place is not None:
             config = replace(config, role=config.leading_role)
         path = f"{root}/config/{CHANGED_FILE}"
-        kept = KeptSettings(disk, path, (config, store), lambda each: why_fixed(each) is None)
+        kept = KeptSettings(
+            disk, path, (config, store), lambda each: why_fixed(each) is None,
+            where=FOLDER_SETTINGS,
+        )  # fmt: skip
         is_tls = self._tls.outgoing_tls() is not None
         self._settings = BrokerSettings(config, store, kept, is_tls=is_tls)
         self._root = root
