@@ -16,41 +16,45 @@ from sprocket.testing.virtual_time import VirtualTopics, virtual_time
 pytestmark = pytest.mark.process
 
 
-class _Blocking(RocketMQTestCase):
-    def test_it_is_found_without_an_address(self) -> None:
-        topic = self.rocketmq.topic("orders")
-        with blocking.Producer("p") as producer:
-            producer.send(Message(topic, b"one"))
-        assert [m.body for m in self.rocketmq.messages(topic, 1)] == [b"one"]
+def cases() -> list[type[unittest.TestCase]]:
+    """The classes under test; pytest would run them if they stood in the module."""
 
-    @virtual_time
-    async def test_in_virtual_time(self, rocketmq: VirtualTopics) -> None:
-        assert rocketmq.nameservers != self.rocketmq.nameservers
+    class Blocking(RocketMQTestCase):
+        def test_it_is_found_without_an_address(self) -> None:
+            topic = self.rocketmq.topic("orders")
+            with blocking.Producer("p") as producer:
+                producer.send(Message(topic, b"one"))
+            assert [m.body for m in self.rocketmq.messages(topic, 1)] == [b"one"]
 
-    def test_that_fails(self) -> None:
-        self.rocketmq.messages(self.rocketmq.topic(), 1, wait_s=0)
+        @virtual_time
+        async def test_in_virtual_time(self, rocketmq: VirtualTopics) -> None:
+            assert rocketmq.nameservers != self.rocketmq.nameservers
+
+        def test_that_fails(self) -> None:
+            self.rocketmq.messages(self.rocketmq.topic(), 1, wait_s=0)
+
+    class Async(RocketMQTestCase, unittest.IsolatedAsyncioTestCase):
+        async def test_it_is_awaited(self) -> None:
+            topic = await self.rocketmq.aio.topic("orders")
+            async with Producer("p") as producer:
+                await producer.send(Message(topic, b"two"))
+            (message,) = await self.rocketmq.aio.messages(topic, 1)
+            assert message.body == b"two"
+
+        @virtual_time(seed=3)
+        async def test_in_virtual_time(self, rocketmq: VirtualTopics) -> None:
+            assert rocketmq.nameservers != self.rocketmq.nameservers
+
+    return [Blocking, Async]
 
 
-class _Async(RocketMQTestCase, unittest.IsolatedAsyncioTestCase):
-    async def test_it_is_awaited(self) -> None:
-        topic = await self.rocketmq.aio.topic("orders")
-        async with Producer("p") as producer:
-            await producer.send(Message(topic, b"two"))
-        (message,) = await self.rocketmq.aio.messages(topic, 1)
-        assert message.body == b"two"
-
-    @virtual_time(seed=3)
-    async def test_in_virtual_time(self, rocketmq: VirtualTopics) -> None:
-        assert rocketmq.nameservers != self.rocketmq.nameservers
-
-
-@pytest.mark.parametrize(("case", "runs", "failures"), [(_Blocking, 3, 1), (_Async, 2, 0)])
+@pytest.mark.parametrize(("number", "runs", "failures"), [(0, 3, 1), (1, 2, 0)])
 def test_a_class_of_tests_has_a_broker(
-    case: type[unittest.TestCase], runs: int, failures: int, monkeypatch: pytest.MonkeyPatch
+    number: int, runs: int, failures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SPROCKET_NAMESERVERS", raising=False)
     result = unittest.TestResult()
-    unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
+    unittest.defaultTestLoader.loadTestsFromTestCase(cases()[number]).run(result)
     assert result.errors == []
     assert result.testsRun == runs
     assert len(result.failures) == failures

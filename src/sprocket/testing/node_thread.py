@@ -64,7 +64,7 @@ class NodeThread:
         self._thread.start()
         try:
             self._topics = ready.result()
-        except BaseException:
+        except Exception:  # of the start, whatever it was: the thread ends with it
             self._thread.join()
             raise
         return self
