@@ -46,7 +46,9 @@ def test_its_metadata_are_those_of_the_project(built: tuple[Path, Path]) -> None
         folder = f"sprocketmq-{PROJECT['version']}.dist-info"
         said = email.message_from_bytes(wheel.read(f"{folder}/METADATA"))
         assert wheel.read(f"{folder}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
-        assert b"sprocket = sprocket.cli.entry:main" in wheel.read(f"{folder}/entry_points.txt")
+        points = wheel.read(f"{folder}/entry_points.txt")
+        assert b"sprocket = sprocket.cli.entry:main" in points
+        assert b"[pytest11]\nsprocket = sprocket.testing.pytest_plugin" in points
         assert b"Root-Is-Purelib: true" in wheel.read(f"{folder}/WHEEL")
     assert (said["Name"], said["Version"]) == (PROJECT["name"], PROJECT["version"])
     assert said["Requires-Python"] == PROJECT["requires-python"]
