@@ -51,7 +51,6 @@ from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting import address as addresses
 from sprocket.remoting.endpoints import BatchEndpoint, EventualResponse, Shortcut
-from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
@@ -76,9 +75,6 @@ class Broker:
         tls: whether and how it speaks TLS.
         audit: whether and where it writes an audit log.
         measures: the histograms that it keeps for metrics; None for none.
-
-    Attributes:
-        ips: its connections by IP address.
 
     Raises:
         ConfigError: a setting is invalid.
@@ -116,7 +112,6 @@ class Broker:
         self._settings = BrokerSettings(config, store, kept, is_tls=is_tls)
         self._root = root
         self._world = Ports(disk, clock, entropy, memory_bytes)
-        self.ips = IpCounts(self)
         self.measures = measures
         self._endpoint: BatchEndpoint = self.answer_first
         shortcut: Shortcut | None = self.take_first if kernel.is_installed() else None
@@ -133,7 +128,7 @@ class Broker:
             limits=_limits(config),
             connections_max=config.connections_max or None,
             tls=self._tls,
-            ips=self.ips,
+            ip_rules=self,
         )
         self._pool = Pool(
             entropy=entropy, tls=self._tls.outgoing_tls(), signer=config.inner_signer()
@@ -254,7 +249,6 @@ class Broker:
             port=self._server.port,
             limits=_limits(self._settings.config),
             strangers=strangers,
-            ips=IpCounts(self, beside=self.ips),
         )
 
     async def _open_group(self, elector: Elector, place: Location, opened: AsyncExitStack) -> None:
