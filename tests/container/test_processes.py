@@ -56,5 +56,11 @@ def test_a_process_stays_on_its_core_and_ends_with_its_parents_pipe() -> None:
     run(history())
 
 
+@pytest.mark.process
+def test_a_process_that_prints_something_else_is_ended_and_has_not_started() -> None:
+    with pytest.raises(ChildFailed):
+        run(_started(ChildSpec("x", ("--version",)), []))
+
+
 async def _started(spec: ChildSpec, lines: list[bytes]) -> None:
     await ProcessLauncher(lines.append).launch(spec)
