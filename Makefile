@@ -93,6 +93,7 @@ lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin -p sprocket
 	@$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 -p sprocket.client -p sprocket.admin -p sprocket.cli -p sprocket.spark -p sprocket.testing
 	@$(BIN)/python -m pytest -q tests/test_tidy.py
 

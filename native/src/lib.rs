@@ -1,7 +1,7 @@
 //! The kernel of a send: from the bytes of a read to records, queue entries and replies.
 //!
 //! It takes the first sends of a read that nothing is special about, and makes no Python object for
-//! a message. It stops at the first that it does not understand; the broker's road in Python, whose
+//! a message. It stops at the first that it does not understand; the broker's path in Python, whose
 //! results it must equal byte by byte, takes it from there. It keeps no state: log and queues belong
 //! to Python, and are read and set by their attributes in each call.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -25,7 +26,7 @@ from sprocket.protocol.requests.admin import AddBroker, BrokerConfigOf, RemoveBr
 from sprocket.protocol.requests.route import RegisterBroker
 from sprocket.protocol.signing import Signer
 from sprocket.remoting.pool import Pool
-from sprocket.testing.disk import MemoryDisk
+from sprocket.testing.disk import FaultyDisk, MemoryDisk
 from tests.cli.closed import INNER, ROOT
 from tests.container.world import PlayedLauncher
 from tests.support import run
@@ -192,6 +193,22 @@ def test_what_cannot_be_added_is_refused_with_the_reason_and_not_remembered() ->
 
     played.play(history)
     assert played.setup.file.load() == new_state("b", 2)
+
+
+def test_what_cannot_be_remembered_is_refused_and_does_not_run() -> None:
+    disk = FaultyDisk()
+    played = Played(disk)
+
+    async def history(container: Container) -> None:
+        disk.fail("replace", errno.ENOSPC)
+        error = await played.refusal(AddBroker(config_path="/etc/b.conf"))
+        assert error.code == 1
+        assert not played.launcher.now("extra").is_running
+        assert set(container.brokers) == {"b-0", "b-1"}
+        await played.ask(AddBroker(config_path="/etc/b.conf"))
+        assert played.launcher.now("extra").is_running
+
+    played.play(history)
 
 
 def test_only_those_who_may_change_a_cluster_add_and_remove() -> None:

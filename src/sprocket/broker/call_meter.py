@@ -1,7 +1,7 @@
 """Measures how long requests take, for metrics.
 
-It stands between the server and what answers, and only where somebody reads metrics: a read costs
-two looks at the clock and one at a table, however many requests came in it.
+It stands between the server and what answers, and only where somebody reads metrics: the clock
+is read twice and a table once for each read, however many requests came in it.
 """
 
 from __future__ import annotations

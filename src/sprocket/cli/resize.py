@@ -25,7 +25,6 @@ Store = Annotated[
     Path | None,
     typer.Option("--store", "-s", metavar="DIR", help="Folder of all data."),
 ]
-_USERS = "config/accounts.json"
 
 
 @command(app, "list", "sprocket container list --store /var/lib/sprocket")
@@ -72,6 +71,7 @@ def resize(
     More brokers are empty at first. Fewer take two steps: the last ones take no more messages; once
     consumers have the rest, the same command removes them.
     """
+    from sprocket.container.remembered import share_users, users_in
     from sprocket.container.resizing import resized
 
     file, disk, name = _opened(store, config, given)
@@ -87,8 +87,10 @@ def resize(
         for line in change.lines:
             typer.echo(f"{line}.")
         confirm(f"Change {file.root}?", yes=yes)
+        users = users_in(disk, f"{file.root}/{change.after.brokers[0].folder}")
         for entry in change.added:
-            _share_users(file, disk, change.after.brokers[0], entry)
+            if users is not None:  # else a new broker would be open to others
+                share_users(disk, users, f"{file.root}/{entry.folder}")
         file.save(change.after)
         typer.echo(f"Start it with --processes {change.after.count}.")
     finally:
@@ -133,16 +135,6 @@ def _locked(file: ContainerFile, disk: SystemDisk) -> DirectoryLock:
         return disk.lock(file.folder)
     except DirectoryInUse:
         raise UsageError(f"{file.root} is in use: stop its brokers first") from None
-
-
-def _share_users(
-    file: ContainerFile, disk: SystemDisk, first: BrokerEntry, entry: BrokerEntry
-) -> None:
-    """Gives a new broker the users and their rights, so that it is not open to others."""
-    users = disk.read(f"{file.root}/{first.folder}/{_USERS}")
-    if users is not None:
-        disk.make_directory(f"{file.root}/{entry.folder}/config")
-        disk.replace_secret(f"{file.root}/{entry.folder}/{_USERS}", users)
 
 
 def _state(entry: BrokerEntry) -> str:

@@ -26,7 +26,13 @@ from sprocket.container.config import ContainerConfig
 from sprocket.container.draining import Remaining
 from sprocket.container.pages import ChildPages, ContainerMetrics
 from sprocket.container.plan import BrokerPlan, as_text, variables
-from sprocket.container.remembered import AddedBroker, ContainerFile, ContainerState
+from sprocket.container.remembered import (
+    AddedBroker,
+    ContainerFile,
+    ContainerState,
+    share_users,
+    users_in,
+)
 from sprocket.container.requests import ContainerAccess, ContainerRequests
 from sprocket.container.restarts import Restarts
 from sprocket.container.spreading import TopicSpread
@@ -50,9 +56,8 @@ logger = logging.getLogger(__name__)
 #: What the process of the proxy is called.
 PROXY = "proxy"
 _LOOPBACK = "127.0.0.1"
-#: Between two looks at what remains in a broker that leaves, s.
+#: Between two checks of what remains in a broker that leaves, s.
 _DRAIN_SECONDS = 5.0
-_USERS = "config/accounts.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +226,7 @@ class Container:
             ConfigError: the file is wrong.
             UsageError: the broker is there already.
             ChildFailed: it could not start.
+            OSError: it cannot be remembered.
         """
         config = self._setup.read_config(path).of(BrokerConfig)
         for plan in self._setup.brokers:
@@ -232,7 +238,11 @@ class Container:
         )
         spec = self._added_spec(added)
         await self.supervisor.add(spec)
-        self._remember(replace_added(self._state, [*self._state.added, added]))
+        try:
+            self._remember(replace_added(self._state, [*self._state.added, added]))
+        except OSError:  # it was refused, so it must not run
+            await self.supervisor.remove(spec.name)
+            raise
 
     async def remove(self, cluster: str, name: str, number: int) -> bool:
         """Stops a broker. One that was added is forgotten; the others start with the container."""
@@ -287,12 +297,11 @@ class Container:
                 try:
                     address = addresses.join(self._host, port)
                     left = await Remaining(self._pool.ask, address).counts()
-                except SprocketError as error:
-                    logger.warning("%s does not say what remains in it: %s", name, error)
-                else:
                     if left != before:
                         self._drained(name, left)
                     before = left
+                except (SprocketError, OSError) as error:  # the file may not be written now
+                    logger.warning("%s does not say what remains in it: %s", name, error)
             await asyncio.sleep(_DRAIN_SECONDS)
 
     def _drained(self, name: str, left: Mapping[str, int]) -> None:
@@ -347,17 +356,15 @@ class Container:
     def _share_users(self, plan: BrokerPlan) -> None:
         """Gives a broker that was away the users and their rights that the others have now."""
         users = self._read_users(but=plan)
-        path = f"{plan.settings['store.path']}/{_USERS}"
-        if users is not None and users != self._disk.read(path):
-            self._disk.make_directory(f"{plan.settings['store.path']}/config")
-            self._disk.replace_secret(path, users)
+        if users is not None:
+            share_users(self._disk, users, plan.settings["store.path"])
 
     def _read_users(self, but: BrokerPlan | None = None) -> bytes | None:
         """The file of the users of a broker that runs."""
         running = self.supervisor.running
         for plan in self._setup.brokers:
             if plan is not but and plan.entry.name in running:
-                return self._disk.read(f"{plan.settings['store.path']}/{_USERS}")
+                return users_in(self._disk, plan.settings["store.path"])
         return None
 
 

@@ -15,6 +15,8 @@ from asyncio.subprocess import PIPE, Process
 from collections import deque
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 from sprocket.container.children import CHILD, ChildFailed, ChildSpec
 
 #: Variables that are not for the processes: they set an option of the command itself, which would
@@ -86,8 +88,10 @@ class _RunningProcess:
         assert self._process.stdout is not None
         line = await self._process.stdout.readline()
         try:
-            self.about = json.loads(line)
-        except ValueError:
+            self.about = msgspec.json.decode(line, type=dict[str, str])
+        except msgspec.MsgspecError:
+            if line:  # something else was printed by a process that runs on
+                self.kill()
             code = await self.wait()
             raise ChildFailed("; ".join(self._complaints) or f"exit code {code}") from None
         return self
@@ -141,7 +145,7 @@ def named(name: str, line: bytes) -> bytes:
 
 def _pin(process: int, core: int | None) -> None:
     """Keeps a process on one core, where the system can."""
-    if core is None or not hasattr(os, "sched_setaffinity"):
+    if core is None or sys.platform != "linux":
         return
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(process, {cores[core % len(cores)]})

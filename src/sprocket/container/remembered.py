@@ -19,6 +19,7 @@ FOLDER = "container"
 #: The folder of a broker that was there before it became one of several.
 ROOT = "."
 _FILE = f"{FOLDER}/brokers.json"
+_USERS = "config/accounts.json"
 _VERSION = 1
 
 
@@ -124,6 +125,18 @@ class ContainerFile:
 def has_store(disk: Disk, folder: str) -> bool:
     """Whether a folder is one of a single broker: it has a log, or tables."""
     return not {"commitlog", "config"}.isdisjoint(disk.names(folder))
+
+
+def users_in(disk: Disk, folder: str) -> bytes | None:
+    """The file of the users of a broker, by the folder of its store; None if there is none."""
+    return disk.read(f"{folder}/{_USERS}")
+
+
+def share_users(disk: Disk, users: bytes, folder: str) -> None:
+    """Gives a broker that does not run the users and their rights, unless it has them already."""
+    if users != users_in(disk, folder):
+        disk.make_directory(f"{folder}/config")
+        disk.replace_secret(f"{folder}/{_USERS}", users)
 
 
 def brokers_at_start(

@@ -20,7 +20,6 @@ from sprocket.auth.guard import Guard, GuardRules
 from sprocket.auth.needs import CHANGE_CLUSTER
 from sprocket.base.errors import (
     CorruptRecord,
-    RemoteProtocolError,
     ReplyError,
     SprocketError,
     UsageError,
@@ -148,7 +147,7 @@ class ContainerRequests:
             return Reply(code=error.code, remark=error.remark)
         except UsageError as error:
             return Reply(code=ResponseCode.SYSTEM_ERROR, remark=str(error))
-        except (RemoteProtocolError, SprocketError, OSError) as error:
+        except (SprocketError, OSError, ValueError) as error:
             logger.warning("request %d of %s failed: %s", command.code, peer.address, error)
             return Reply(code=ResponseCode.SYSTEM_ERROR, remark=str(error))
 

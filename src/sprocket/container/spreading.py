@@ -32,6 +32,7 @@ from sprocket.message.topic import (
     is_system_topic,
 )
 from sprocket.message.topic_attributes import MESSAGE_TYPE
+from sprocket.nameserver.settings import ORDER_NAMESPACE
 from sprocket.protocol.bodies import GroupTable, KvTable, TopicConfig
 from sprocket.protocol.command import Buffer, Command, Header
 from sprocket.protocol.requests.group import AllGroupConfigs, CreateGroup
@@ -40,7 +41,6 @@ from sprocket.protocol.requests.topic import CreateTopic, TopicConfigOf
 
 logger = logging.getLogger(__name__)
 
-ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
 _FIFO = "FIFO"
 #: How long one request may take, s.
 _ASK_SECONDS = 3.0

@@ -28,6 +28,8 @@ PROPERTIES_BYTES_MAX = 32767
 #: What it adds to one that waits, is given back, or belongs to a transaction has room in the rest:
 #: topics, queues, times, numbers and ids, 860 bytes together.
 SENT_PROPERTIES_BYTES_MAX = PROPERTIES_BYTES_MAX - 1024
+#: A text of so many characters fits with the broker's marks, whatever characters they are.
+SENT_TEXT_SHORT = SENT_PROPERTIES_BYTES_MAX // 8
 
 TAGS = "TAGS"
 KEYS = "KEYS"

@@ -371,6 +371,41 @@ def test_damage_of_a_state_file_is_found() -> None:
     simulate(check)
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("states", 0, "files"), {"../../../etc/cron.d/x": 0}),
+        (("states", 0, "files"), {"a/b": 0}),
+        (("states", 0, "files"), {"..": 0}),
+        (("states", 0, "files"), {"": 0}),
+        (("states", 0, "files"), {"a\0b": 0}),
+        (("logs",), {"../../etc/passwd": 0}),
+        (("logs",), {"7": 0}),
+        (("fileBytes",), -1),
+        (("start",), -1),
+        (("settled",), 1 << 40),
+        (("end",), -1),
+    ],
+)
+def test_a_list_that_names_what_no_backup_has_is_refused(path: tuple[Any, ...], value: Any) -> None:
+    async def check(_: Network) -> None:
+        disk = MemoryDisk()
+        append(await opened(disk), 3)
+        save(disk, "topics.json", {"topicConfigTable": {}})
+        await backed_up(disk)
+        found = json.loads(disk.read(f"{BACKUP}/backup.json") or b"")
+        place = found
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = value
+        disk.replace(f"{BACKUP}/backup.json", json.dumps(found).encode())
+        with pytest.raises(StoreError, match=r"backup\.json is broken"):
+            await restored(disk)
+        assert disk.names(AGAIN) == []
+
+    simulate(check)
+
+
 def test_a_full_disk_leaves_the_backup_as_it_was() -> None:
     async def check(_: Network) -> None:
         disk = FaultyDisk(1)

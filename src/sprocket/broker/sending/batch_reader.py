@@ -21,7 +21,7 @@ from sprocket.message.batch import columns
 from sprocket.message.compression import COMPRESSED
 from sprocket.message.draft_batch import DraftBatch
 from sprocket.message.hosts import pack
-from sprocket.message.properties import SENT_PROPERTIES_BYTES_MAX
+from sprocket.message.properties import SENT_TEXT_SHORT
 from sprocket.message.record import Draft
 from sprocket.message.topic import is_retry_topic
 from sprocket.message.topic_attributes import has_batch_queues
@@ -31,8 +31,6 @@ from sprocket.remoting.transport import Peer
 
 #: So many messages, some milliseconds of work, end a run.
 _RUN_MESSAGES_MAX = 2048
-#: A text of so many characters and the broker's marks fit, whatever characters they are.
-_SURELY_SHORT = SENT_PROPERTIES_BYTES_MAX // 8
 
 
 class PlainBatch(NamedTuple):
@@ -86,7 +84,7 @@ class BatchReader:
             or not 0 <= number < topic.write_queue_nums
             or header.sys_flag & COMPRESSED
             or not 0 < len(command.body) <= self._settings.store.message_bytes_max
-            or len(text) > _SURELY_SHORT
+            or len(text) > SENT_TEXT_SHORT
         ):
             return None
         own, parts = self._texts.read(text), columns(bytes(command.body), count_max=BATCH_COUNT_MAX)

@@ -33,6 +33,7 @@ from sprocket.message.lite import LiteName, fault_of_lite_topic
 from sprocket.message.properties import (
     PROPERTIES_BYTES_MAX,
     SENT_PROPERTIES_BYTES_MAX,
+    SENT_TEXT_SHORT,
     decode,
     encode,
 )
@@ -239,7 +240,7 @@ def check_room(text: str, properties: Mapping[str, str]) -> None:
     Raises:
         IllegalMessage: they are too long.
     """
-    if len(text) > SENT_PROPERTIES_BYTES_MAX // 8:
+    if len(text) > SENT_TEXT_SHORT:
         size = len(encode(properties).encode("utf-8", "replace"))
         if size > SENT_PROPERTIES_BYTES_MAX:
             raise IllegalMessage(

@@ -17,10 +17,9 @@ from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.sending.intake import SENDERS_BITS, Placing, stored_flag
 from sprocket.broker.sending.plain import CHANGED, TIME
-from sprocket.broker.sending.run_reader import SURELY_SHORT
 from sprocket.broker.sending.stamp import Stamp
 from sprocket.message.hosts import V4_BYTES, pack
-from sprocket.message.properties import KEYS, TAGS, UNIQUE_KEY
+from sprocket.message.properties import KEYS, SENT_TEXT_SHORT, TAGS, UNIQUE_KEY
 from sprocket.message.record import HOSTS_MASK
 from sprocket.message.topic import RETRY_PREFIX
 from sprocket.message.topic_attributes import is_compacted
@@ -99,7 +98,7 @@ class KernelSends:
                 self._store_host,
                 acknowledgement.reply_pieces,
                 SENDERS_BITS & ~HOSTS_MASK,
-                SURELY_SHORT,
+                SENT_TEXT_SHORT,
                 ConsumeQueue,
             )
 

@@ -14,15 +14,13 @@ from sprocket.message.properties import (
     KEYS,
     NAME_END,
     PAIR_END,
-    SENT_PROPERTIES_BYTES_MAX,
+    SENT_TEXT_SHORT,
     UNIQUE_KEY,
 )
 
 _UNIQUE_KEY, _KEYS = f"{UNIQUE_KEY}{NAME_END}".encode(), f"{KEYS}{NAME_END}".encode()
 _END = PAIR_END.encode()
 _END_BYTE = _END[0]
-#: A text of so many bytes and the broker's marks fit.
-_SURELY_SHORT = SENT_PROPERTIES_BYTES_MAX // 8
 
 
 class PlainProperties(NamedTuple):
@@ -59,7 +57,7 @@ class PlainBatches:
             None if one of the texts must be parsed, as `PlainTexts.read` says.
         """
         sizes = set(map(len, texts))
-        if max(sizes) > _SURELY_SHORT:
+        if max(sizes) > SENT_TEXT_SHORT:
             return None
         return (len(sizes) == 1 and self._read_alike(texts)) or self._read_each(texts)
 

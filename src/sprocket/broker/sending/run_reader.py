@@ -21,7 +21,7 @@ from sprocket.message.hosts import pack
 from sprocket.message.properties import (
     NAME_END,
     PAIR_END,
-    SENT_PROPERTIES_BYTES_MAX,
+    SENT_TEXT_SHORT,
     TIMER_DELIVER_MS,
 )
 from sprocket.message.recall import encode_handle
@@ -34,8 +34,6 @@ from sprocket.remoting.transport import Peer
 _TIME_MARK = TIMER_DELIVER_MS + NAME_END
 #: Digits of a time in ms from 2001 to 2286.
 _TIME_DIGITS = 13
-#: A text of so many characters and the broker's marks fit, whatever characters they are.
-SURELY_SHORT = SENT_PROPERTIES_BYTES_MAX // 8
 
 
 class RunReader:
@@ -79,7 +77,7 @@ class RunReader:
                 text, number = header.properties or "", header.queue_id
                 if text and text[-1] != PAIR_END:  # as clients of RocketMQ 4 send it
                     text += PAIR_END
-                if len(text) > SURELY_SHORT or header.batch or not command.body:
+                if len(text) > SENT_TEXT_SHORT or header.batch or not command.body:
                     break
                 plain = read(text) if wait is None else None
                 if plain is None:

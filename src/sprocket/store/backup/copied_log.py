@@ -16,8 +16,8 @@ from sprocket.store.log.segments import NAME_DIGITS
 Advance = Callable[[int], None]
 
 _CHUNK_BYTES = 4 << 20
-#: What is no record after so many looks is damaged.
-_LOOKS = 3
+#: What is no record after so many reads is damaged.
+_READS = 3
 _PAUSE_S = 0.05
 
 
@@ -52,7 +52,7 @@ async def find_end(log: LogFiles) -> LogEnd:
         if isinstance(each, Damage):
             # A record that is just being written looks damaged, if later ones are whole already. It
             # was not there when this began, so the log may end before it.
-            for _ in range(_LOOKS):
+            for _ in range(_READS):
                 await asyncio.sleep(_PAUSE_S)
                 if _is_whole_now(log, each):
                     return LogEnd(each.start, tuple(damaged))

@@ -14,6 +14,7 @@ import msgspec
 
 from sprocket.base.errors import StoreError
 from sprocket.base.ports import Disk
+from sprocket.store.log.segments import NAME_DIGITS
 
 #: The only form there is; a later version raises it if an older one could not read its backups.
 FORM = 1
@@ -83,7 +84,24 @@ def read_manifest(disk: Disk, backup: str) -> Manifest | None:
         raise StoreError(f"{path} is broken: {error}") from error
     if manifest.form != FORM:
         raise StoreError(f"{path} has form {manifest.form}; this version reads form {FORM}")
+    if (fault := _fault(manifest)) is not None:
+        raise StoreError(f"{path} is broken: {fault}")
     return manifest
+
+
+def _fault(manifest: Manifest) -> str | None:
+    """What is wrong with a list; None if nothing is."""
+    if manifest.file_bytes < 0 or not 0 <= manifest.start <= manifest.settled <= manifest.end:
+        return "its numbers contradict each other"
+    for name in manifest.logs:
+        if len(name) != NAME_DIGITS or not (name.isascii() and name.isdecimal()):
+            return f"{name[:80]!r} is no file of a log"
+    for entry in manifest.states:
+        for name in entry.files:
+            # A restore writes files of these names: none of them may lead out of its folder.
+            if name in ("", ".", "..") or any(each in name for each in "/\\\0"):
+                return f"{name[:80]!r} is no state file"
+    return None
 
 
 def write_manifest(disk: Disk, backup: str, manifest: Manifest) -> None:
