@@ -7,6 +7,7 @@
 #   make native   installs the optional native kernel of the broker; it needs cargo
 #   make bench    measures, with the Java broker beside it where Java and Maven are present
 #   make lint     style, types, structure
+#   make screenshots  makes the pictures of the web console anew; it needs Chromium
 #   make sim      simulated histories: make sim SEED=17, or SEEDS=1..500 SCENARIO=ordered
 #   make fuzz     ten minutes of hostile bytes (SECONDS=600; EACH=300: as long for each target)
 #   make dependencies  what is installed, and known holes in it
@@ -38,7 +39,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help native run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies dist test-dist image test-image docs upgrade clean
+.PHONY: help screenshots native run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies dist test-dist image test-image docs upgrade clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -98,6 +99,11 @@ lint: $(VENV)/dev.stamp
 format: $(VENV)/dev.stamp
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+# The pictures of the console in docs/images; it needs Chromium.
+screenshots: $(VENV)/dev.stamp
+	@mkdir -p docs/images
+	@SPROCKET_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q -n 0 tests/console/web/test_chromium.py -k pictures
 
 bench: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench $(ARGS)

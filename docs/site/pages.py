@@ -22,7 +22,7 @@ GUIDE: Mapping[str, tuple[str, ...]] = {
     "Spark": ("spark", "pipelines"),
     "Running brokers": (
         "deploying", "durability", "replication", "failover", "backups", "upgrading", "operating",
-        "live-settings", "metrics", "limits", "processes", "scale", "mqadmin", "api",
+        "live-settings", "console", "metrics", "limits", "processes", "scale", "mqadmin", "api",
     ),
     "Closed doors": ("security", "closed-servers", "tls"),
     "Moving and versions": ("migrating", "versions", "platforms"),

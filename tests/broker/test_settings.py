@@ -52,6 +52,9 @@ def test_what_a_request_wants_is_logged_without_secrets_and_unknown_values() -> 
     [
         ("brokerName=c", "brokerName cannot be changed while the broker runs"),
         ("listenPort=1", "listenPort cannot"),
+        ("useTLS=true", "useTLS cannot"),
+        ("tls.server.mode=enforcing", "it is only read at its start"),
+        ("auditLogEnable=true", "it is only read at its start"),
         ("messageDelayLevel=1s", "messageDelayLevel cannot"),
         ("brokerPermission=9", "brokerPermission is at most 7"),
         ("longPollingEnable=perhaps", "longPollingEnable takes true or false"),
@@ -72,7 +75,12 @@ def test_what_cannot_be_is_refused_and_changes_nothing(text: str, said: str) -> 
 def test_all_settings_are_listed_under_rocketmqs_names() -> None:
     lines = settings().lines()
     assert lines == sorted(lines)
-    for line in ("brokerName=b", "longPollingEnable=true", "maxMessageSize=4194304"):
+    for line in (
+        "brokerName=b",
+        "useTLS=false",
+        "longPollingEnable=true",
+        "maxMessageSize=4194304",
+    ):
         assert line in lines
     assert "namesrvAddr=n:1;m:2" in lines
     assert "brokerIP1=" in lines

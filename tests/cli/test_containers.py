@@ -199,3 +199,33 @@ def test_a_single_broker_becomes_two_and_one_again_with_all_its_messages(tmp_pat
     )
     assert "broker-a-1 is removed; its folder 1 stays" in command(*resize, "1").out
     assert "broker-a-1" not in command("container", "list", *store).out
+
+
+def test_a_folder_is_resized_only_as_it_says_and_when_asked(tmp_path: Path) -> None:
+    store = ("--store", str(tmp_path))
+    resize = ("container", "resize", *store, "--processes")
+    assert "no broker yet" in command(*resize, "2").err
+    (tmp_path / "commitlog").mkdir()
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "accounts.json").write_text("{}")
+    said = command(*resize, "2", standard_input=b"n\n")
+    assert (said.code, "broker-a-1 is added, empty" in said.out) == (1, True)
+    assert "is no folder of several" in command("container", "list", *store).err
+    assert command(*resize, "2", "--yes").code == 0
+    assert (tmp_path / "1" / "config" / "accounts.json").read_text() == "{}"
+    assert "nothing is to change" in command(*resize, "2", "--yes").err
+    assert command(*resize, "1", "--yes").code == 0
+    rows = command("container", "list", *store, "--json").out.splitlines()
+    assert [json.loads(row)["state"] for row in rows] == ["serves", "leaves"]
+    assert "messages remain in broker-a-1" in command(*resize, "1", "--yes").err
+    assert command(*resize, "1", "--yes", "--force").code == 0
+    assert (tmp_path / "1" / "config").is_dir()
+
+
+def test_a_port_that_two_servers_would_have_is_refused_before_anything_starts(
+    tmp_path: Path,
+) -> None:
+    words = ("--processes", "2", "--store", str(tmp_path))
+    answer = refused("standalone", *words, "--nameserver-port", "21931", "--broker-port", "21911")
+    assert "broker-a-1 and the name server would both listen at port 21931" in answer
+    assert not list(tmp_path.iterdir())

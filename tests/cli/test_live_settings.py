@@ -26,6 +26,24 @@ def test_what_is_set_is_shown_and_what_cannot_be_is_refused(node: str) -> None:
     assert config(node, "set", "shortPollingTimeMills").code == 2
 
 
+def test_name_servers_are_asked_and_changed_themselves(node: str) -> None:
+    def shown() -> str:
+        (line,) = config(node, "get", "orderMessageEnable", "--of-nameservers", "--json").lines
+        value: str = json.loads(line)["value"]
+        return value
+
+    before = shown()
+    other = "false" if before == "true" else "true"
+    for value in (other, before):
+        done = config(node, "set", f"orderMessageEnable={value}", "--of-nameservers")
+        assert (done.code, done.out) == (0, f"{node}: orderMessageEnable={value}\n")
+        assert shown() == value
+    refused = config(node, "set", "listenPort=1", "--of-nameservers")
+    assert refused.code == 1
+    assert "cannot change while it runs: port" in refused.err
+    assert config(node, "get", "--of-nameservers", "--broker", "broker-a").code == 2
+
+
 def test_each_name_that_is_shown_can_be_set(node: str) -> None:
     for line in config(node, "get", "--json").lines:
         shown = json.loads(line)

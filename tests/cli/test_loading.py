@@ -52,6 +52,11 @@ LINES = (
 )
 
 
+def _node(server: Any) -> Any:
+    """The node, whether a console is over it or not."""
+    return getattr(server, "node", server)
+
+
 @pytest.mark.parametrize("program", ["broker", "standalone"])
 @given(lines=some.lists(some.sampled_from(LINES), max_size=4))
 @settings(
@@ -77,7 +82,7 @@ def test_a_check_says_right_exactly_for_what_a_start_takes(
     for server in started:
         # What a start computes from settings before it opens anything.
         is_broker = program == "broker"
-        config = server.server._settings.store if is_broker else server._store_config
+        config = server.server._settings.store if is_broker else _node(server)._store_config
         DelayLevels.parse(config.delay_levels)
         RetentionRules.of(config)
         LogPaths.of("/", config.log_paths, config.log_read_only_paths)

@@ -49,3 +49,19 @@ def test_errors_say_what_to_change(closed: Command) -> None:
     taken = closed("user", "create", "root", **SECRET)
     assert taken.code == 1
     assert "already" in taken.err
+
+
+def test_a_consumer_without_the_right_ends_with_the_reason(closed: Command) -> None:
+    closed("topic", "create", "orders")
+    closed("user", "create", "tom", **SECRET)
+    closed("acl", "grant", "tom", "Topic:orders", "Sub", "Pub")
+    keys = {"SPROCKET_CLIENT_ACCESS_KEY": "tom", "SPROCKET_CLIENT_SECRET_KEY": "ann's secret"}
+    assert closed("send", "orders", "one", **keys).code == 0
+    for words in (("--group", "billing"), ("--group", "billing", "--pop")):
+        refused = closed("consume", "orders", *words, **keys)
+        assert refused.code == 1, refused.err
+        assert "no permission to access Group:billing" in refused.err
+    assert closed("consume", "orders", "--end", **keys).code == 1  # it reads as a group, too
+    closed("acl", "grant", "tom", "Group:billing", "Sub")
+    got = closed("consume", "orders", "--group", "billing", "--count", "1", "--raw", **keys)
+    assert (got.code, got.out.split()[-1]) == (0, "one"), got.err

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sprocket.auth.policies import UserPolicies
 from sprocket.base.errors import SprocketError
 from sprocket.broker.config import BrokerConfig
 from sprocket.client.base.world import ClientEnvironment
@@ -18,15 +19,17 @@ from sprocket.client.producer import Producer
 from sprocket.client.pull_consumer import PullConsumer
 from sprocket.client.push_consumer import PushConsumer
 from sprocket.client.simple_consumer import SimpleConsumer
+from sprocket.client.tracing import Tracer
 from sprocket.client.transactional_producer import TransactionalProducer
 from sprocket.message.message import Message
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.protocol.bodies import AclBody, PolicyBody, PolicyEntryBody, UserBody
 from sprocket.protocol.requests.account import CreateAcl, CreateUser
 from sprocket.testing.cluster import Cluster
+from sprocket.testing.disk import MemoryDisk
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
-from tests.broker.accounts import INNER, ROOT_USER
+from tests.broker.accounts import INNER, ROOT_USER, entry
 from tests.broker.parts import SUCCESS, Asker
 
 KEYS: dict[str, Any] = {"access_key": "shop", "secret_key": "shop's"}
@@ -44,7 +47,15 @@ class Shop:
     def __init__(self, cluster: Cluster, world: ClientEnvironment) -> None:
         self.servers = cluster.nameserver_addresses
         self.world = world
+        self.broker = cluster.brokers[0].server
+        self.names = cluster.nameservers[0].server
         self.given: dict[str, Any] = {"nameservers": self.servers, "world": world}
+
+    def change_rights(self, *entries: tuple[str, str]) -> None:
+        """Gives the user other rights, at the broker and at the name server."""
+        policies = UserPolicies([entry(*each) for each in entries])
+        self.broker._parts.tables.accounts.policies["shop"] = policies
+        self.names._accounts._table.policies["shop"] = policies
 
     async def send(self, *bodies: bytes, **keys: Any) -> None:
         config = ProducerConfig(**{**KEYS, **keys})
@@ -57,7 +68,7 @@ def play(test: Callable[[Shop], Awaitable[None]]) -> None:
     async def main(network: Network) -> None:
         first = {key: INNER[key] for key in ("first_user", "inner_keys")}
         names = NameServerConfig(authentication=True, authorization=True, **first)
-        broker = BrokerConfig(auto_create_topics=False, **INNER)
+        broker = BrokerConfig(auto_create_topics=False, trace_topic=True, **INNER)
         cluster = Cluster(network, "closed", brokers=1, broker=broker, nameserver=names)
         await cluster.start()
         root = Asker(cluster.brokers[0].server, ROOT_USER)
@@ -74,7 +85,7 @@ def play(test: Callable[[Shop], Awaitable[None]]) -> None:
                 assert await asker.code(CreateUser(username="shop"), body) == SUCCESS
                 assert await asker.code(CreateAcl(subject="User:shop"), acl) == SUCCESS
                 await asker.pool.close()
-        process, world = cluster.client("shop")
+        process, world = cluster.client("shop", disk=MemoryDisk())
         await process.run(test(Shop(cluster, world)))
         await cluster.stop()
 
@@ -169,5 +180,123 @@ def test_transactions_are_committed_and_checked() -> None:
         async with PullConsumer("g", config=PullConfig(**KEYS), **shop.given) as pulling:
             ends = [await pulling.max_offset(each) for each in await pulling.queues("T")]
         assert sum(ends) == 1
+
+    play(test)
+
+
+@pytest.mark.parametrize("mode", ["pull", "pop"])
+@pytest.mark.parametrize("group", ["g", "other"])
+def test_a_consumer_that_is_refused_says_so_rarely_and_asks_rarely(
+    mode: Any, group: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And it consumes once it has the right."""
+
+    async def test(shop: Shop) -> None:
+        await shop.send(b"1")
+        got: list[bytes] = []
+
+        async def listen(message: Any) -> None:
+            got.append(message.body)
+
+        if group == "g":  # the topic is what it may not read
+            shop.change_rights(("Topic:T", "Get"), ("Group:g", "Sub"))
+        consumer = PushConsumer(
+            group, start="first", mode=mode, config=ConsumerConfig(**KEYS), **shop.given
+        )
+        consumer.subscribe("T", listener=listen)
+        caplog.clear()
+        async with consumer:
+            await asyncio.sleep(60)
+            assert consumer.refusal is not None
+            assert "no permission to access" in str(consumer.refusal)
+            before = shop.broker._parts.rights.guard.refused
+            await asyncio.sleep(600)
+            assert shop.broker._parts.rights.guard.refused - before < 300  # two queues
+            lines = [each for each in caplog.records if each.levelname == "WARNING"]
+            assert 0 < len(lines) < 20, [each.getMessage() for each in lines]
+            shop.change_rights(("Topic:T", "Sub"), (f"Group:{group}", "Sub"))
+            await some(got, 1)
+            await asyncio.sleep(60)
+            assert consumer.refusal is None
+
+    play(test)
+
+
+def test_messages_that_fail_too_often_are_buried_without_more_rights() -> None:
+    async def test(shop: Shop) -> None:
+        await shop.send(b"1")
+        got: list[bytes] = []
+
+        async def listen(message: Any) -> None:
+            got.append(message.body)
+            raise ValueError("always")
+
+        config = ConsumerConfig(reconsume_max=1, **KEYS)
+        consumer = PushConsumer("g", start="first", config=config, **shop.given)
+        consumer.subscribe("T", listener=listen)
+        async with consumer:
+            await some(got, 2)
+            await asyncio.sleep(60)
+        assert shop.broker._parts.tables.topics.get("%DLQ%g") is not None
+        async with PullConsumer("g", config=PullConfig(**KEYS), **shop.given) as pulling:
+            with pytest.raises(SprocketError, match="no permission to access Topic:%DLQ%g"):
+                await pulling.queues("%DLQ%g")
+
+    play(test)
+
+
+def test_a_broadcasting_consumer_needs_no_more() -> None:
+    async def test(shop: Shop) -> None:
+        await shop.send(b"1", b"2")
+        got: list[bytes] = []
+
+        async def listen(message: Any) -> None:
+            got.append(message.body)
+
+        consumer = PushConsumer(
+            "g", start="first", broadcasting=True, config=ConsumerConfig(**KEYS), **shop.given
+        )
+        consumer.subscribe("T", listener=listen)
+        async with consumer:
+            await some(got, 2)
+            assert consumer.refusal is None
+
+    play(test)
+
+
+def test_a_reply_needs_the_right_to_the_cluster_s_reply_topic() -> None:
+    async def test(shop: Shop) -> None:
+        consumer = PushConsumer("g", start="last", config=ConsumerConfig(**KEYS), **shop.given)
+
+        async def answer(message: Any) -> None:
+            await consumer.reply(message, b"yes")
+
+        consumer.subscribe("T", listener=answer)
+        given = {**shop.given, "world": shop.world}
+        async with consumer, Producer("p", config=ProducerConfig(**KEYS), **given) as producer:
+            await asyncio.sleep(30)
+            with pytest.raises(SprocketError):
+                await producer.request(Message("T", b"really?"), timeout_ms=5_000)
+            reply_topic = ("Topic:DefaultCluster_REPLY_TOPIC", "Pub")
+            shop.change_rights(("Topic:T", "Pub,Sub"), ("Group:g", "Sub"), reply_topic)
+            reply = await producer.request(Message("T", b"really?"), timeout_ms=60_000)
+            assert reply.body == b"yes"
+
+    play(test)
+
+
+@pytest.mark.parametrize("may_trace", [True, False])
+def test_traces_need_the_right_to_their_topic_and_messages_flow_without(may_trace: bool) -> None:
+    async def test(shop: Shop) -> None:
+        root = Asker(shop.broker, ROOT_USER)
+        if not may_trace:
+            shop.change_rights(("Topic:T", "Pub"))
+        async with Tracer(config=ProducerConfig(**KEYS), **shop.given) as tracer:
+            config = ProducerConfig(**KEYS)
+            async with tracer.producer("p", config=config, **shop.given) as producer:
+                await producer.send(Message("T", b"1"))
+            await asyncio.sleep(30)
+        assert len(await root.bodies("RMQ_SYS_TRACE_TOPIC")) == may_trace
+        await root.pool.close()
 
     play(test)

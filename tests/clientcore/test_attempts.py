@@ -19,7 +19,7 @@ from sprocket.base.errors import (
     TopicNotFound,
     UsageError,
 )
-from sprocket.clientcore.attempts import Attempts, is_refusal, may_pass
+from sprocket.clientcore.attempts import Attempts, is_refusal, is_shut_out, may_pass
 
 
 def growing() -> Iterator[float]:
@@ -91,3 +91,21 @@ def test_with_a_deadline_refusals_do_not_count_unless_nothing_may_be_repeated() 
     assert not attempts.another(ConnectionLost(), "a")
     assert attempts.pause("a") == 1.0
     assert not Attempts(0, growing(), has_deadline=True).another(SystemBusy(), "a")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (NoPermission("User:a has no permission to access Topic:t from 10.0.0.1"), True),
+        (NoPermission("there is no user 'a' with this secret key: check signature failed."), True),
+        (NoPermission("the request is not signed: the client needs an access key"), True),
+        (NoPermission("User:a is disabled."), True),
+        (SystemFailure("org.apache.rocketmq.acl.common.AclException: No acl config for a"), True),
+        (NoPermission("the broker[10.0.0.1] sending message is forbidden"), False),
+        (NoPermission("subscription group no permission, g"), False),
+        (SystemFailure("check signature"), False),
+        (ConnectFailed("permission to access"), False),
+    ],
+)
+def test_access_control_is_recognised_by_its_words(error: SprocketError, expected: bool) -> None:
+    assert is_shut_out(error) is expected

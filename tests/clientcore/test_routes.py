@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sprocket.base.errors import (
     CallTimeout,
     ConnectFailed,
+    NoPermission,
     ProtocolError,
     RouteNotFound,
     SprocketError,
@@ -132,3 +133,10 @@ def test_a_static_topic_has_its_logical_queues_wherever_they_are() -> None:
     found = [read.addresses.get(queue.place) for queue in expected]
     assert found == [{0: "a:1", 1: "a:2"}, {0: "b:1"}, None]
     assert read.addresses["a"] == {0: "a:1", 1: "a:2"}
+
+
+def test_a_name_server_s_refusal_is_final() -> None:
+    """As a server that is away it would be tried again for minutes."""
+    refused = NoPermission("User:a has no permission to access Topic:t from 10.0.0.1")
+    assert no_route("t", [CallTimeout(), refused, ConnectFailed()]) is refused
+    assert isinstance(no_route("t", [refused, TopicNotFound()]), RouteNotFound)

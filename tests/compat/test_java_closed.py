@@ -198,7 +198,7 @@ JAVA_SETTINGS = {
 #: Codes whose requests RocketMQ's broker lets pass for a user without any right.
 PASS_THERE = {
     18, 21, 25, 26, 28, 43, 45, 46, 60, 61, 200, 201, 225, 305, 306, 316, 324, 325, 329, 361, 400,
-    401, 402, 513, 907, 1007, 200056, 200151,
+    401, 402, 513, 907, 1007, 2004, 200056, 200151,
 }  # fmt: skip
 #: Codes whose requests need other rights there: a message by its id, the topic that is named.
 OTHER_RIGHTS = {33}

@@ -93,11 +93,18 @@ class Browser:
             self.field(label.replace("_", " ")).set_value(value)
         await self.settled()
 
+    def choose(self, *rows: dict[str, Any]) -> None:
+        """Chooses rows of the table that lets one choose."""
+        for each in self._elements():
+            if isinstance(each, ui.table) and each.selection is not None:
+                each.selected = list(rows)
+
     async def press(self, label: str) -> None:
         """Presses the newest visible button of a label, and waits for what it does."""
         found = [
             each for each in self._elements()
-            if isinstance(each, ui.button) and each.text == label and each.visible
+            if isinstance(each, ui.button) and each.visible
+            and label in (each.text, each.props.get("icon"))
         ]  # fmt: skip
         assert found, (
             f"no button {label!r}: {[b.text for b in self._elements() if isinstance(b, ui.button)]}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,10 +14,10 @@ from sprocket.base.config_files import ConfigFile, load
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import DirectoryInUse, NoPermission, ReplyError, RequestNotSupported
 from sprocket.base.loaded_config import LoadedConfig
-from sprocket.container.children import ChildSpec
+from sprocket.container.children import ChildFailed, ChildSpec
 from sprocket.container.container import Container, ContainerSetup
 from sprocket.container.plan import broker_plans
-from sprocket.container.remembered import ContainerFile, new_state
+from sprocket.container.remembered import ContainerFile, ContainerState, new_state
 from sprocket.protocol.bodies import RegisterBody, TopicConfig, TopicTable
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Header
@@ -197,7 +199,7 @@ def test_only_those_who_may_change_a_cluster_add_and_remove() -> None:
         "broker__authentication": True, "broker__authorization": True,
         "broker__first_user": ROOT, "broker__inner_keys": INNER,
     }  # fmt: skip
-    played = Played(**closed)
+    played = Played(audit__enabled=True, **closed)
 
     async def nobody(container: Container) -> None:
         for header in (removal("b-1"), AddBroker(config_path="/etc/b.conf")):
@@ -213,6 +215,13 @@ def test_only_those_who_may_change_a_cluster_add_and_remove() -> None:
         await played.ask(removal("b-1"))
 
     played.play(root)
+    names = played.disk.names("/data/audit/container")
+    recorded = b"".join(played.disk.read(f"/data/audit/container/{each}") or b"" for each in names)
+    lines = [json.loads(line) for line in recorded.splitlines()]
+    assert [(each["request"], each["result"]) for each in lines] == [
+        ("REMOVE_BROKER", 16), ("ADD_BROKER", 16), ("REMOVE_BROKER", 0),
+    ]  # fmt: skip
+    assert lines[-1]["user"] == "root"
 
 
 def test_users_made_while_a_broker_was_away_are_there_when_it_is_back() -> None:
@@ -250,5 +259,47 @@ def test_what_a_stranger_registers_is_not_believed() -> None:
             other = msgspec.structs.replace(header, broker_name=name, broker_id=number)
             await played.ask(other, body)
         assert reported == ["b-0"]
+
+    played.play(history)
+
+
+@pytest.mark.parametrize("needs_proxy", [False, True])
+def test_brokers_go_on_without_a_proxy_unless_it_was_asked_for(needs_proxy: bool) -> None:
+    played = Played()
+    played.launcher.faults["proxy"] = "cannot listen at 127.0.0.1:8081"
+    played.setup = replace(
+        played.setup,
+        proxy=lambda nameservers: ChildSpec("proxy", ("proxy",), rank=1),
+        needs_proxy=needs_proxy,
+    )
+
+    async def history(container: Container) -> None:
+        assert container.proxy_address is None
+        assert all(container.brokers.values())
+
+    if needs_proxy:
+        with pytest.raises(ChildFailed, match="8081"):
+            played.play(history)
+        assert not any(
+            each.is_running for many in played.launcher.started.values() for each in many
+        )
+    else:
+        played.play(history)
+
+
+def test_a_broker_that_leaves_is_read_only_and_its_topics_are_its_own() -> None:
+    played = Played()
+    first, second = new_state("b", 2).brokers
+    state = ContainerState(brokers=(first, msgspec.structs.replace(second, leaves=True)))
+    plans = broker_plans(played.setup.loaded, state.brokers, root="/data")
+    assert plans[1].settings["broker.permission"] == "4"
+    played.setup = replace(played.setup, state=state, brokers=plans)
+
+    async def history(container: Container) -> None:
+        assert container._names() == ["b-0"]
+        container._drained("b-1", {})
+        state = played.setup.file.load()
+        assert state is not None
+        assert [each.drained for each in state.brokers] == [False, True]
 
     played.play(history)

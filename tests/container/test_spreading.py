@@ -11,10 +11,10 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConnectFailed, QueryNotFound, TopicNotFound
 from sprocket.container.spreading import TopicSpread, is_ordered, order_of
 from sprocket.message.topic import SELF_TEST, retry_topic
-from sprocket.protocol.bodies import GroupConfig, GroupTable, TopicConfig
+from sprocket.protocol.bodies import GroupConfig, GroupTable, KvTable, TopicConfig
 from sprocket.protocol.command import Buffer, Command, Header
 from sprocket.protocol.requests.group import AllGroupConfigs, CreateGroup
-from sprocket.protocol.requests.route import GetKv, PutKv
+from sprocket.protocol.requests.route import GetKv, KvList, PutKv
 from sprocket.protocol.requests.topic import CreateTopic, TopicConfigOf
 from sprocket.testing.loop import simulate
 
@@ -57,6 +57,10 @@ class PlayedBrokers:
             if header.key not in self.orders:
                 raise QueryNotFound(header.key)
             return Command(0, source={"value": self.orders[header.key]})
+        elif isinstance(header, KvList):
+            if not self.orders:
+                raise QueryNotFound(header.namespace)
+            return Command(0, body=KvTable(table=dict(self.orders)).encode())
         elif isinstance(header, PutKv):
             self.orders[header.key] = header.value
         return Command(0)
@@ -168,6 +172,19 @@ def test_the_queues_of_an_ordered_topic_are_listed_with_those_of_a_broker_that_i
         await brokers.make("a", "plain", 4)
         await asyncio.sleep(1)
         assert brokers.orders == {"steps": "a:4;b:4;c:4"}
+
+    play(history)
+
+
+def test_ordered_topics_no_longer_list_a_broker_that_takes_no_messages() -> None:
+    async def history(brokers: PlayedBrokers) -> None:
+        brokers.spread.withdraw(["c"])
+        await asyncio.sleep(1)
+        assert brokers.orders == {}
+        brokers.orders = {"steps": "a:4;b:4;c:4", "others": "z:8", "last": "c:1"}
+        brokers.spread.withdraw(["c"])
+        await asyncio.sleep(1)
+        assert brokers.orders == {"steps": "a:4;b:4", "others": "z:8", "last": ""}
 
     play(history)
 

@@ -9,7 +9,9 @@ from typing import NamedTuple
 from sprocket.admin.caller import Caller
 from sprocket.base.errors import ReplyError, TransportError
 from sprocket.protocol.bodies import KvTable
+from sprocket.protocol.command import Command
 from sprocket.protocol.requests.admin import BrokerConfigOf, BrokerState, UpdateBrokerConfig
+from sprocket.protocol.requests.route import ReadNameServerConfig, UpdateNameServerConfig
 
 #: Keys of a broker's figures about quotas. Source: `quotas/refusals.py`.
 _QUOTA_KEYS = {"quotaRefused": "refused", "quotaDelayed": "delayed", "quotaOver": "over"}
@@ -106,7 +108,20 @@ async def settings(
         BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
     """
     masters = await caller.masters(cluster=cluster, broker=broker)
-    replies = await caller.ask_each(masters, BrokerConfigOf())
+    return _listed(await caller.ask_each(masters, BrokerConfigOf()))
+
+
+async def nameserver_settings(caller: Caller) -> dict[str, dict[str, str]]:
+    """The settings in force at all name servers: texts by name, by address.
+
+    Raises:
+        BrokersFailed, TransportError, ReplyError: one did not answer, or refused.
+    """
+    servers = {address: address for address in caller.nameservers}
+    return _listed(await caller.ask_each(servers, ReadNameServerConfig()))
+
+
+def _listed(replies: Mapping[str, Command]) -> dict[str, dict[str, str]]:
     return {
         name: {
             key: value
@@ -137,8 +152,27 @@ async def change_settings(
         BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
     """
     masters = await caller.masters(cluster=cluster, broker=broker)
-    text = "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in wanted.items())
-    return list(await caller.ask_each(masters, UpdateBrokerConfig(), body=text.encode()))
+    return list(await caller.ask_each(masters, UpdateBrokerConfig(), body=_lines(wanted)))
+
+
+async def change_nameserver_settings(caller: Caller, wanted: Mapping[str, str]) -> list[str]:
+    """Changes settings of all name servers. Each takes all or none, and keeps the change as a
+    broker does if it has a file of key-value settings.
+
+    Returns:
+        Addresses of the name servers.
+
+    Raises:
+        BrokersFailed, TransportError, ReplyError: one did not answer, or refused.
+    """
+    servers = {address: address for address in caller.nameservers}
+    return list(await caller.ask_each(servers, UpdateNameServerConfig(), body=_lines(wanted)))
+
+
+def _lines(wanted: Mapping[str, str]) -> bytes:
+    """Settings as a request has them."""
+    pairs = (f"{_escaped(key)}={_escaped(value)}\n" for key, value in wanted.items())
+    return "".join(pairs).encode()
 
 
 def _escaped(text: str) -> str:

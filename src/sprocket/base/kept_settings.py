@@ -45,6 +45,7 @@ class KeptSettings:
         path: where the file is.
         configured: the server's settings as its configuration says.
         is_live: whether a setting may change while the server runs; no other is kept.
+        where: which settings say where the file is, for errors.
     """
 
     def __init__(
@@ -53,11 +54,14 @@ class KeptSettings:
         path: str,
         configured: Sequence[Any],
         is_live: Callable[[Declared], bool],
+        *,
+        where: str = "",
     ) -> None:
         self._disk = disk
         self._path = path
         self._configured = tuple(configured)
         self._is_live = is_live
+        self._where = where
 
     def load(self) -> tuple[Any, ...]:
         """The settings to start with: those of the configuration, with the changes that count.
@@ -111,7 +115,8 @@ class KeptSettings:
         if fault is not None:
             raise StoreError(
                 f"{self._path} cannot be read: {fault}. It has settings that were changed while "
-                "the server ran; without the file, those of the configuration count"
+                "the server ran; without the file, those of the configuration count. "
+                f"{self._where}"
             )
         return {}
 

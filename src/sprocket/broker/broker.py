@@ -51,12 +51,13 @@ from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting import address as addresses
 from sprocket.remoting.endpoints import BatchEndpoint, EventualResponse, Shortcut
+from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
 from sprocket.remoting.tls.settings import TlsConfig, checked_settings
 from sprocket.remoting.transport import Peer
-from sprocket.store.config import StoreConfig
+from sprocket.store.config import FOLDER_SETTINGS, StoreConfig
 from sprocket.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -75,6 +76,9 @@ class Broker:
         tls: whether and how it speaks TLS.
         audit: whether and where it writes an audit log.
         measures: the histograms that it keeps for metrics; None for none.
+
+    Attributes:
+        ips: its connections by IP address.
 
     Raises:
         ConfigError: a setting is invalid.
@@ -104,10 +108,15 @@ class Broker:
         if elector is not None or config.elector_place is not None:
             config = replace(config, role=config.leading_role)
         path = f"{root}/config/{CHANGED_FILE}"
-        kept = KeptSettings(disk, path, (config, store), lambda each: why_fixed(each) is None)
-        self._settings = BrokerSettings(config, store, kept)
+        kept = KeptSettings(
+            disk, path, (config, store), lambda each: why_fixed(each) is None,
+            where=FOLDER_SETTINGS,
+        )  # fmt: skip
+        is_tls = self._tls.outgoing_tls() is not None
+        self._settings = BrokerSettings(config, store, kept, is_tls=is_tls)
         self._root = root
         self._world = Ports(disk, clock, entropy, memory_bytes)
+        self.ips = IpCounts(self)
         self.measures = measures
         self._endpoint: BatchEndpoint = self.answer_first
         shortcut: Shortcut | None = self.take_first if kernel.is_installed() else None
@@ -124,7 +133,7 @@ class Broker:
             limits=_limits(config),
             connections_max=config.connections_max or None,
             tls=self._tls,
-            ip_rules=self,
+            ips=self.ips,
         )
         self._pool = Pool(
             entropy=entropy, tls=self._tls.outgoing_tls(), signer=config.inner_signer()
@@ -245,6 +254,7 @@ class Broker:
             port=self._server.port,
             limits=_limits(self._settings.config),
             strangers=strangers,
+            ips=IpCounts(self, beside=self.ips),
         )
 
     async def _open_group(self, elector: Elector, place: Location, opened: AsyncExitStack) -> None:

@@ -77,7 +77,9 @@ FIXED: Mapping[str, str] = {
         ),
         _ROLE,
     ),
-    **dict.fromkeys(("broker.host", "broker.port", "broker.replication_port"), _PORT),
+    **dict.fromkeys(
+        ("broker.host", "broker.port", "broker.replication_port", "broker.connections_max"), _PORT
+    ),
     **dict.fromkeys(
         (
             "broker.revive_queues", "store.path", "store.log_paths", "store.log_read_only_paths",
@@ -99,6 +101,7 @@ FIXED: Mapping[str, str] = {
         (
             "broker.authentication", "broker.authorization", "broker.first_user",
             "broker.inner_keys", "broker.unsigned_codes", "broker.unjudged_codes",
+            "broker.plain_acl", "broker.plain_acl_home",
         ),
         _CHECKED,
     ),

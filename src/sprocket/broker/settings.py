@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from sprocket.audit.config import AuditConfig
 from sprocket.base.config import SECRET_MASK, Declared, check, settings_of
 from sprocket.base.errors import ConfigError, InvalidParameter, SystemFailure
 from sprocket.base.java_properties import properties
@@ -18,8 +19,12 @@ from sprocket.base.setting_values import from_text, shown_settings, to_text
 from sprocket.base.suggestions import nearest
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.live_settings import why_fixed
+from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.store.config import StoreConfig
 from sprocket.store.writing.retention import RetentionRules
+
+#: Whether a server's own connections use TLS. The admin tool of RocketMQ 4 needs the line.
+_TLS = "useTLS"
 
 
 class BrokerSettings:
@@ -30,15 +35,22 @@ class BrokerSettings:
         store: settings of the store; likewise, and the store is told.
     """
 
-    __slots__ = ("_kept", "config", "store")
+    __slots__ = ("_is_tls", "_kept", "config", "store")
 
     def __init__(
-        self, config: BrokerConfig, store: StoreConfig, kept: KeptSettings | None = None
+        self,
+        config: BrokerConfig,
+        store: StoreConfig,
+        kept: KeptSettings | None = None,
+        *,
+        is_tls: bool = False,
     ) -> None:
         """
         Args:
             kept: the file of changes, which the next start applies; None if none are kept.
+            is_tls: whether the broker's own connections use TLS, which is shown and cannot change.
         """
+        self._is_tls = is_tls
         self.config = config
         self.store = store
         self._kept = kept
@@ -81,6 +93,8 @@ class BrokerSettings:
         for each in properties(text):
             declared = known.get(each.key)
             if declared is None:
+                if each.key == _TLS and each.value.strip() == to_text(self._is_tls):
+                    continue  # a listing that is sent back
                 raise InvalidParameter(_unknown(each.key, known))
             if declared.about.is_secret and each.value.strip() == SECRET_MASK:
                 continue  # a listing that is sent back
@@ -126,7 +140,8 @@ class BrokerSettings:
 
         Secrets are masked.
         """
-        return sorted(f"{key}={value}" for key, value in self._texts())
+        texts = [*self._texts(), (_TLS, to_text(self._is_tls))]
+        return sorted(f"{key}={value}" for key, value in texts)
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         parts: tuple[Any, ...] = (self.config, self.store)
@@ -154,6 +169,12 @@ def _known() -> dict[str, Declared]:
 
 
 def _unknown(key: str, known: Iterable[str]) -> str:
+    for kind in (TlsConfig, AuditConfig):
+        for declared in settings_of(kind).values():
+            if key in (*declared.rocketmq_names, declared.key):
+                return (
+                    f"{key} cannot be changed while the broker runs: it is only read at its start"
+                )
     if (why := rocketmq_settings().without_effect.get(key)) is not None:
         return f"{key} is RocketMQ's and has no effect here: {why}"
     return f"unknown setting '{key}'{nearest(key, known)}"

@@ -8,7 +8,7 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 #: The group name of pulls without `--group`. It never commits.
 READER = "sprocket-cli"
+#: How often `join` looks whether access control refuses the group, s.
+_LOOK_SECONDS = 0.5
 
 Start = Literal["first", "last"] | int
 
@@ -184,6 +186,7 @@ async def join(
     Raises:
         RouteNotFound: there is no such topic. Without this check a member would wait for ever if
             the name is misspelt.
+        ReplyError: access control refuses it.
     """
     config = ConsumerConfig(**loading.credentials())
     async with PullConsumer(READER, nameservers=nameservers, config=_reading()) as reader:
@@ -193,11 +196,25 @@ async def join(
         consumer.subscribe(topic, **chosen)
         async with contextlib.aclosing(aiter(consumer)) as messages:
             while not printer.is_full:
-                printer.take(await anext(messages))
+                printer.take(await _next(consumer, messages))
             # The next `anext` marks the last message as consumed; its own message is put back.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(0):
                     await anext(messages)
+
+
+async def _next(consumer: PushConsumer, messages: AsyncIterator[StoredMessage]) -> StoredMessage:
+    """The next message; an error when access control refuses the group, for which a consumer of a
+    program would go on waiting."""
+    waiting = asyncio.ensure_future(anext(messages))
+    try:
+        while not (await asyncio.wait([waiting], timeout=_LOOK_SECONDS))[0]:
+            if (refusal := consumer.refusal) is not None:
+                raise refusal
+        return waiting.result()
+    finally:
+        waiting.cancel()
+        await asyncio.wait([waiting])
 
 
 def show_line(message: StoredMessage) -> None:

@@ -165,7 +165,7 @@ def run(
     from sprocket.base.loaded_config import DEFAULT
     from sprocket.broker.config import BrokerConfig
     from sprocket.container.container import Container, ContainerSetup
-    from sprocket.container.plan import broker_plans
+    from sprocket.container.plan import broker_plans, check_ports
     from sprocket.container.processes import ProcessLauncher
     from sprocket.container.remembered import ContainerFile
     from sprocket.proxy.config import ProxyConfig
@@ -192,6 +192,10 @@ def run(
         _proxy(loaded, given) if is_standalone and loaded.of(ProxyConfig).enabled else None,
         needs_proxy=is_standalone and loaded.origins["proxy.port"] != DEFAULT,
     )
+    check_ports(
+        {each.entry.name: each.port for each in setup.brokers if each.port},
+        _other_ports(loaded, is_standalone=is_standalone),
+    )
     rules = loaded.of(BrokerConfig)
     if rules.authentication and not rules.inner_keys:
         loading.note(
@@ -201,6 +205,24 @@ def run(
     nameserver = _nameserver(loaded, root) if is_standalone else None
     container = Container(setup, disk=disk, launcher=ProcessLauncher(), nameserver=nameserver)
     serve_until_signal(container, _ready, verbose=given.verbose)
+
+
+def _other_ports(loaded: LoadedConfig, *, is_standalone: bool) -> dict[str, int]:
+    """The ports that are not those of brokers."""
+    from sprocket.container.config import ContainerConfig
+    from sprocket.metrics.config import PROM, MetricsConfig
+    from sprocket.nameserver.config import NameServerConfig
+    from sprocket.proxy.config import ProxyConfig
+
+    found = {"the container": loaded.of(ContainerConfig).port}
+    metrics = loaded.of(MetricsConfig)
+    if metrics.exporter == PROM or metrics.health:
+        found["metrics"] = metrics.port
+    if is_standalone:
+        found["the name server"] = loaded.of(NameServerConfig).port
+        if loaded.of(ProxyConfig).enabled:
+            found["the proxy"] = loaded.of(ProxyConfig).port
+    return found
 
 
 def _ready(container: Container) -> str:

@@ -28,6 +28,20 @@ __all__ = ["app"]
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
 
+OfNameServers = Annotated[
+    bool,
+    typer.Option("--of-nameservers", help="The settings of the name servers, not of brokers."),
+]
+
+
+def _check_whose(of_nameservers: bool, broker: str | None, cluster: str | None) -> None:
+    """
+    Raises:
+        UsageError: both are named.
+    """
+    if of_nameservers and (broker or cluster):
+        raise UsageError("--of-nameservers goes without --broker and --cluster")
+
 
 @command(
     app,
@@ -35,6 +49,7 @@ if TYPE_CHECKING:
     "sprocket config get",
     "sprocket config get fileReservedTime --broker broker-a",
     "sprocket config get --json",
+    "sprocket config get --of-nameservers",
 )
 def get(
     names: Annotated[
@@ -43,22 +58,27 @@ def get(
     ] = None,
     broker: Broker = None,
     cluster: Cluster = None,
+    of_nameservers: OfNameServers = False,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
     """Prints the settings in force at the brokers that run, by RocketMQ's names."""
+    _check_whose(of_nameservers, broker, cluster)
     from sprocket.admin import brokers
     from sprocket.base.suggestions import nearest
 
     async def question(caller: Caller) -> dict[str, dict[str, str]]:
+        if of_nameservers:
+            return await brokers.nameserver_settings(caller)
         return await brokers.settings(caller, cluster=cluster, broker=broker)
 
     found = ask(nameserver, timeout, question)
+    whose = "name server" if of_nameservers else "broker"
     known = {name for settings in found.values() for name in settings}
     for name in names or ():
         if name not in known:
-            raise UsageError(f"no broker shows a setting '{name}'{nearest(name, known)}")
+            raise UsageError(f"no {whose} shows a setting '{name}'{nearest(name, known)}")
     rows = [
         (each, name, value)
         for each, settings in found.items()
@@ -67,9 +87,9 @@ def get(
     ]
     if as_json:
         for each, name, value in rows:
-            render.json({"broker": each, "setting": name, "value": value})
+            render.json({whose.replace(" ", ""): each, "setting": name, "value": value})
         return
-    render.table(("broker", "setting", "value"), rows)
+    render.table((whose, "setting", "value"), rows)
 
 
 @command(
@@ -77,6 +97,7 @@ def get(
     "set",
     "sprocket config set fileReservedTime=24",
     "sprocket config set brokerPermission=4 longPollingEnable=false --broker broker-a",
+    "sprocket config set orderMessageEnable=true --of-nameservers",
 )
 def change(
     settings: Annotated[
@@ -85,6 +106,7 @@ def change(
     ],
     broker: Broker = None,
     cluster: Cluster = None,
+    of_nameservers: OfNameServers = False,
     nameserver: NameServers = NAMESERVER,
     timeout: Timeout = 5.0,
 ) -> None:
@@ -93,6 +115,7 @@ def change(
     A change outlives the broker's end. It counts until the broker's own configuration gives the
     setting another value than it had then.
     """
+    _check_whose(of_nameservers, broker, cluster)
     from sprocket.admin import brokers
 
     wanted = {}
@@ -103,6 +126,8 @@ def change(
         wanted[name] = value
 
     async def question(caller: Caller) -> list[str]:
+        if of_nameservers:
+            return await brokers.change_nameserver_settings(caller, wanted)
         return await brokers.change_settings(caller, wanted, cluster=cluster, broker=broker)
 
     changed = ask(nameserver, timeout, question)

@@ -167,9 +167,7 @@ def _run_standalone(
     state = containers.state_of(processes, root, loaded.of(BrokerConfig).name)
     if state is not None:
         if console_port is not None:
-            raise UsageError(
-                "with --processes the console is a command of its own: sprocket console"
-            )
+            raise UsageError("with --processes, run the console by itself: sprocket console")
         containers.run(loaded, said, state, is_standalone=True)
     node = Standalone(
         store=root,

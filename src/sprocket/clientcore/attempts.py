@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from sprocket.base.errors import (
     ConnectFailed,
+    NoPermission,
     NotLeaderForQueue,
     ServiceNotAvailable,
     SlaveNotAvailable,
@@ -22,6 +23,12 @@ from sprocket.base.errors import (
     SystemFailure,
 )
 
+#: Words with which access control refuses a client.
+_SHUT_OUT_BY_4_X = ("AclException",)
+_SHUT_OUT = (
+    "permission to access", "check signature", "is not signed", "only super users", " is disabled",
+    "authentication failed", *_SHUT_OUT_BY_4_X,
+)  # fmt: skip
 #: With this remark a broker refuses messages while too few copies of its log are in sync.
 _TOO_FEW_COPIES = "in-sync replicas not enough"
 
@@ -46,6 +53,20 @@ def is_refusal(error: SprocketError) -> bool:
         error,
         ConnectFailed | SystemBusy | ServiceNotAvailable | SlaveNotAvailable | NotLeaderForQueue,
     )
+
+
+def is_shut_out(error: SprocketError) -> bool:
+    """Whether a broker's access control refuses the client: until somebody gives it the rights, or
+    other keys, nothing helps.
+
+    The same code is that of a topic or broker which may not be written or read now, so the words
+    decide. Source: AuthorizationException and AuthenticationException of RocketMQ 5.3, AclException
+    of 4.9, which comes with code 1, and our guard.
+    """
+    if not isinstance(error, NoPermission | SystemFailure):
+        return False
+    words = _SHUT_OUT if isinstance(error, NoPermission) else _SHUT_OUT_BY_4_X
+    return any(each in error.remark for each in words)
 
 
 class Attempts:

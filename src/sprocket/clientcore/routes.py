@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sprocket.base.errors import ConnectFailed, RouteNotFound, SprocketError, TopicNotFound
+from sprocket.clientcore.attempts import is_shut_out
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import is_readable, is_writable
 from sprocket.protocol.codes import MASTER
@@ -153,12 +154,16 @@ def no_route(topic: str, failures: Sequence[SprocketError]) -> SprocketError:
 
     That the topic does not exist takes precedence over a server that is away. It counts only after
     all name servers were asked, because one that has just started does not know all brokers yet.
+    A refusal by access control is final, and is that error itself.
 
     Args:
         failures: one for each name server.
     """
     if any(isinstance(failure, TopicNotFound) for failure in failures):
         return RouteNotFound(f"no broker has topic {topic!r}")
+    refusal = next(filter(is_shut_out, failures), None)
+    if refusal is not None:
+        return refusal
     error = ConnectFailed(f"no name server gave the route of {topic!r}: {failures[-1]}")
     error.__cause__ = failures[-1]
     return error

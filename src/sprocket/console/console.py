@@ -25,6 +25,7 @@ from sprocket.console.web.entrance import ConsoleEntrance
 from sprocket.console.web.entry_guard import EntryGuard
 from sprocket.console.web.frame import add_pages
 from sprocket.console.web.login_routes import LoginRoutes
+from sprocket.console.web.report_routes import ReportRoutes
 from sprocket.console.web.sessions import Sessions
 from sprocket.console.web.settings import ConsoleSettings
 from sprocket.remoting.pool import Pool
@@ -71,7 +72,8 @@ class Console:
         )
         login = LoginRoutes(sessions, entrance, is_secure=settings.is_secure)
         pages = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-        pages.router.routes.extend([*login.routes, *(() if api is None else api.routes)])
+        of_api = () if api is None else api.routes
+        pages.router.routes.extend([*login.routes, *ReportRoutes(self.desk).routes, *of_api])
         add_pages(PAGES, self.desk)
         ui.run_with(
             pages, title="Sprocket", favicon=_ICON, dark=None, tailwind=False,

@@ -13,6 +13,9 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from sprocket.audit.audit_log import audit_log
+from sprocket.audit.config import AuditConfig
+from sprocket.audit.trail import AuditedClients, AuditTrail
 from sprocket.base.cancelling import end_all
 from sprocket.base.errors import SprocketError
 from sprocket.base.loaded_config import LoadedConfig
@@ -40,6 +43,7 @@ from sprocket.remoting.endpoints import one_by_one
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
 from sprocket.remoting.tls.settings import TlsConfig, checked_settings
+from sprocket.runtime.clock import SystemClock
 
 logger = logging.getLogger(__name__)
 
@@ -175,6 +179,7 @@ class Container:
                 self,
                 self._spread,
                 ContainerAccess(self._broker, self._read_users),
+                trail=await self._trail(opened),
                 names=self._names,
                 host=self._host,
             )
@@ -244,6 +249,17 @@ class Container:
     def _remember(self, state: ContainerState) -> None:
         self._setup.file.save(state)
         self._state = state
+
+    async def _trail(self, opened: AsyncExitStack) -> AuditTrail | None:
+        """What records who adds and removes brokers, if the settings want it."""
+        log = audit_log(
+            self._setup.loaded.of(AuditConfig), server="container", part="container",
+            beside=self.root, disk=self._disk, clock=SystemClock(),
+        )  # fmt: skip
+        if log is None:
+            return None
+        await opened.enter_async_context(log)
+        return AuditTrail(log, AuditedClients(user_of=lambda command: command.user or ""))
 
     async def _start_proxy(self, nameservers: Sequence[str]) -> None:
         if self._setup.proxy is None:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from sprocket.audit.trail import AuditTrail
 from sprocket.auth.accounts import AccountTable
 from sprocket.auth.first_users import make_first_users
 from sprocket.auth.guard import Guard, GuardRules
@@ -71,8 +72,8 @@ class ContainerAccess:
         self._config = config
         self._read_users = read_users
 
-    def check(self, command: Command, peer: Peer) -> None:
-        """Returns if a request may pass.
+    def check(self, command: Command, peer: Peer) -> str:
+        """Returns if a request may pass: the user who signed it, or nobody, an empty text.
 
         Raises:
             NoPermission: it may not.
@@ -80,7 +81,7 @@ class ContainerAccess:
         """
         config = self._config
         if not config.authentication:
-            return
+            return ""
         table = AccountTable()
         if content := self._read_users():
             try:
@@ -91,13 +92,14 @@ class ContainerAccess:
         none: frozenset[int] = frozenset()
         rules = GuardRules(True, config.authorization, none, none, config.cluster)
         host = addresses.bare(peer.address.rpartition(":")[0])
-        Guard(table, lambda: rules, RULES).check(command, host)
+        return Guard(table, lambda: rules, RULES).check(command, host)
 
 
 class ContainerRequests:
     """Answers requests.
 
     Args:
+        trail: records who added and removed brokers; None records nobody.
         names: of the brokers whose topics are the same.
         host: the one at which this process reaches its brokers, and they reach it.
     """
@@ -108,12 +110,14 @@ class ContainerRequests:
         spread: TopicSpread,
         access: ContainerAccess,
         *,
+        trail: AuditTrail | None = None,
         names: Callable[[], Collection[str]],
         host: str,
     ) -> None:
         self._changes = changes
         self._spread = spread
         self._access = access
+        self._trail = trail
         self._names = names
         self._host = addresses.bare(host)
         self._table: Mapping[int, Callable[[Command, Peer], Awaitable[Reply]]] = {
@@ -125,6 +129,12 @@ class ContainerRequests:
 
     async def answer(self, command: Command, peer: Peer) -> Reply:
         """The reply to a request; errors become their response codes."""
+        reply = await self._answered(command, peer)
+        if self._trail is not None and self._trail.is_recorded(command.code):
+            self._trail.followed(command, peer, reply)
+        return reply
+
+    async def _answered(self, command: Command, peer: Peer) -> Reply:
         endpoint = self._table.get(command.code)
         if endpoint is None:
             return Reply(
@@ -134,6 +144,7 @@ class ContainerRequests:
         try:
             return await endpoint(command, peer)
         except ReplyError as error:
+            command.user = command.user or getattr(error, "user", "")
             return Reply(code=error.code, remark=error.remark)
         except UsageError as error:
             return Reply(code=ResponseCode.SYSTEM_ERROR, remark=str(error))
@@ -162,7 +173,7 @@ class ContainerRequests:
         return Reply()
 
     async def _add(self, command: Command, peer: Peer) -> Reply:
-        self._access.check(command, peer)
+        command.user = self._access.check(command, peer)
         path = command.read(AddBroker).config_path
         if not path:
             raise UsageError("addBroker config path is empty")
@@ -171,7 +182,7 @@ class ContainerRequests:
         return Reply()
 
     async def _remove(self, command: Command, peer: Peer) -> Reply:
-        self._access.check(command, peer)
+        command.user = self._access.check(command, peer)
         asked = command.read(RemoveBroker)
         logger.warning("%s removes broker %s", peer.address, asked.broker_name)
         if await self._changes.remove(

@@ -27,10 +27,6 @@ _COLD = (
 )
 _FOR_NAME_SERVERS = "name servers answer it, and this is a broker"
 _FOR_CLIENTS = "brokers send it to clients, and answer it never"
-_OF_4X = (
-    "accounts of 4.x have other requests since 5.3: `sprocket acl import` takes their file, "
-    "`sprocket user` and `sprocket acl` change them"
-)
 _OLD = "no release of RocketMQ since 4.0 sends it"
 
 
@@ -56,13 +52,6 @@ _OF_CLIENTS = _all(
     ),
     _FOR_CLIENTS,
 )  # fmt: skip
-_ACCOUNTS_OF_4X = _all(
-    (
-        R.UPDATE_AND_CREATE_ACL_CONFIG, R.DELETE_ACL_CONFIG, R.GET_BROKER_CLUSTER_ACL_INFO,
-        R.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
-    ),
-    _OF_4X,
-)  # fmt: skip
 _OBSOLETE = _all(
     (
         R.QUERY_BROKER_OFFSET, R.GET_TOPIC_CONFIG_LIST, R.GET_TOPIC_NAME_LIST,
@@ -77,7 +66,6 @@ _OBSOLETE = _all(
 AT_BROKERS: Mapping[int, str] = {
     **_CONTROLLERS,
     **_OF_CLIENTS,
-    **_ACCOUNTS_OF_4X,
     **_OBSOLETE,
     **_all(
         (

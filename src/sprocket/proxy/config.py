@@ -188,6 +188,12 @@ class ProxyConfig:
         maximum=64,
     )
     clients_max: int = setting(20_000, "Clients with settings at most.", minimum=1)
+    connection_clients_max: int = setting(
+        1_000,
+        "Clients of one connection at most: each program has its own, but programs behind a load "
+        "balancer may share one.",
+        minimum=1,
+    )
     settings_bytes_max: int = setting(
         64 << 20, "Bytes of the settings of all clients at most.", minimum=1 << 16
     )

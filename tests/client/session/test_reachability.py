@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from sprocket.base.errors import ConnectFailed, SprocketError
+from sprocket.base.errors import ConnectFailed, NoPermission, SprocketError
 from sprocket.client.producer import Producer
 from sprocket.client.push_consumer import PushConsumer
 from sprocket.client.session.reachability import Reachability
@@ -69,3 +69,17 @@ def test_clients_that_reach_nothing_report_it_once_and_when_it_is_over(
                 assert len(told) == 1, reports(caplog)
 
     play(main)
+
+
+def test_pauses_are_longer_while_access_control_refuses_something() -> None:
+    reachability = Reachability(lambda: 0.0)
+    refused = NoPermission("User:a has no permission to access Topic:t from 10.0.0.1")
+    assert (reachability.refusal, reachability.pause(3.0)) == (None, 3.0)
+    reachability.refused("group g", "read topic t", refused)
+    reachability.refused("group g", "read topic u", ConnectFailed("away"))
+    assert (reachability.refusal, reachability.pause(3.0)) == (refused, 30.0)
+    reachability.refused("group g", "read topic t", ConnectFailed("away"))
+    assert reachability.refusal is None
+    reachability.refused("group g", "read topic t", refused)
+    reachability.succeeded("group g", "read topic t")
+    assert (reachability.refusal, reachability.pause(3.0)) == (None, 3.0)

@@ -27,7 +27,7 @@ def sampled(test) -> None:  # type: ignore[no-untyped-def]
 def test_it_samples_brokers_and_the_groups_that_are_watched() -> None:
     async def story(sampler: HistorySampler, caller: Caller, clock: LoopClock) -> None:
         await groups.create(caller, "billing")
-        sampler.watch("billing")
+        await sampler.watch("billing")
         await sampler.sample()
         now_ms = clock.now_ms()
         assert sampler.failure is None
@@ -52,7 +52,7 @@ def test_no_name_server_is_a_failure_that_is_told() -> None:
 def test_only_so_many_groups_are_watched() -> None:
     async def story(sampler: HistorySampler, caller: Caller, clock: LoopClock) -> None:
         for number in range(80):
-            sampler.watch(f"g{number}")
+            sampler.keep_watching(f"g{number}")
         asked: list[str] = []
 
         async def lag(_: Caller, group: str) -> None:

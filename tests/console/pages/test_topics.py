@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sprocket.admin import topic_changes, topics, volumes
+from sprocket.admin.caller import Caller
+from sprocket.protocol.bodies import TopicConfig
 from tests.console.browsing import Browser, browsed
 
 
@@ -28,6 +31,41 @@ def test_topics_are_listed_searched_and_created() -> None:
         assert "No topic has this name" in browser.text()
 
     browsed(story, messages={"orders": [b"1"], "payments": [b"2"]})
+
+
+def test_of_ten_thousand_topics_only_those_that_are_shown_are_asked_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    async def all_names(caller: Caller, *, with_internal: bool = False) -> list[str]:
+        return [f"topic-{number:05}" for number in range(10_000)]
+
+    async def settings(caller: Caller, topic: str) -> dict[str, TopicConfig]:
+        asked.append(topic)
+        return {"broker-a": TopicConfig(topic_name=topic)}
+
+    async def groups_of(caller: Caller, topic: str) -> list[str]:
+        return []
+
+    monkeypatch.setattr(topics, "names", all_names)
+    monkeypatch.setattr(topic_changes, "settings", settings)
+    monkeypatch.setattr(volumes, "groups_of", groups_of)
+
+    async def story(browser: Browser) -> None:
+        await browser.open("/topics")
+        assert "1 to 25 of 10\u202f000" in browser.text()
+        assert asked == [f"topic-{number:05}" for number in range(25)]
+        await browser.press("chevron_right")
+        assert browser.rows()[0]["topic"] == "topic-00025"
+        assert "26 to 50 of 10\u202f000" in browser.text()
+        await browser.press("chevron_left")
+        assert browser.rows()[0]["topic"] == "topic-00000"
+        await browser.fill(Search_topics="9999")
+        assert [row["topic"] for row in browser.rows()] == ["topic-09999"]
+        assert len(asked) == 76
+
+    browsed(story)
 
 
 async def names(browser: Browser) -> list[str]:

@@ -40,8 +40,13 @@ def test_a_session_that_is_not_used_ends() -> None:
     for _ in range(3):
         time.now += 7 * HOUR
         assert sessions.of_token(token) is not None
+    session = sessions.of_token(token)
+    assert session is not None
     time.now += 9 * HOUR
+    # A page that is still open cannot ask either, nor revive the session.
+    assert not session.may_ask(time.now)
     assert sessions.of_token(token) is None
+    assert sessions.anybody.may_ask(time.now)
 
 
 def test_of_too_many_sessions_the_least_used_goes() -> None:

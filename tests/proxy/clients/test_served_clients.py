@@ -27,14 +27,17 @@ class Known:
         self.gone: list[str] = []
         self.clients = ServedClients(
             clients_max=limits.get("clients_max", 100),
+            connection_max=limits.get("connection_max", 100),
             settings_bytes_max=limits.get("settings_bytes_max", 1 << 20),
             expiry_seconds=60,
             receive=lambda client, command: None,
             on_gone=lambda client: self.gone.append(client.client_id),
         )
 
-    def add(self, name: str, settings: pb.Settings, *, has_stream: bool = True) -> ServedClient:
-        client = self.clients.known({CLIENT_ID: name}, "10.0.0.1:1", "")
+    def add(
+        self, name: str, settings: pb.Settings, *, has_stream: bool = True, address: str = "a:1"
+    ) -> ServedClient:
+        client = self.clients.known({CLIENT_ID: name}, address, "")
         self.clients.accept(client, settings, 1)
         client.attach(Sink() if has_stream else None)
         return client
@@ -113,6 +116,24 @@ def test_their_number_and_the_size_of_their_settings_are_bounded() -> None:
         with pytest.raises(CallRefused):
             known.add("a", producer_settings(*("long" * 20 for _ in range(10))))
         assert known.clients.next_producer("orders") is not None
+
+    play(test)
+
+
+def test_one_connection_cannot_take_the_places_of_all() -> None:
+    def test() -> None:
+        known = Known(connection_max=2)
+        first = known.add("a", producer_settings())
+        known.add("b", producer_settings())
+        known.add("a", producer_settings())  # it is known already
+        with pytest.raises(CallRefused, match="come by this connection"):
+            known.add("c", producer_settings())
+        known.add("c", producer_settings(), address="b:2")
+        known.clients.forget(first)
+        known.clients.forget(first)
+        known.add("d", producer_settings())
+        with pytest.raises(CallRefused):
+            known.add("e", producer_settings())
 
     play(test)
 

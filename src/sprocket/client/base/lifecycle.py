@@ -8,7 +8,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-from sprocket.base.errors import UsageError
+from sprocket.base.errors import SprocketError, UsageError
 from sprocket.client.base.spans import Spans, spans_of
 
 
@@ -38,6 +38,13 @@ class Lifecycle(ABC):
         session = getattr(self, "_session", None)
         if session is not None:
             session.check_loop()
+
+    @property
+    def refusal(self) -> SprocketError | None:
+        """Why access control refuses something, if it does so now; the client goes on trying."""
+        session = getattr(self, "_session", None)
+        found: SprocketError | None = None if session is None else session.reachability.refusal
+        return found
 
     @abstractmethod
     async def start(self) -> None:

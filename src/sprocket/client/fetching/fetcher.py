@@ -150,7 +150,7 @@ class Feed:
                     retry_pauses = None
                     continue
             retry_pauses = retry_pauses or pauses(longest / 10, longest, entropy=entropy)
-            await self._pause(next(retry_pauses))
+            await self._pause(self._parts.session.reachability.pause(next(retry_pauses)))
 
     def _failed(self, error: SprocketError) -> None:
         """Has another master searched for, if the broker is gone or refuses to be read."""

@@ -10,7 +10,13 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import ConnectFailed, RouteNotFound, SprocketError, TransportError
+from sprocket.base.errors import (
+    ConnectFailed,
+    ReplyError,
+    RouteNotFound,
+    SprocketError,
+    TransportError,
+)
 from sprocket.client.session.session import Session
 from sprocket.clientcore.routes import TopicRoute
 from sprocket.message.queue import QueueId
@@ -55,7 +61,8 @@ class RouteLookup:
         self.known_first: dict[str, frozenset[QueueId]] = {}
 
     async def route(self, topic: str) -> TopicRoute | None:
-        """Returns the topic's route; None if it does not exist or no name server replies."""
+        """Returns the topic's route; None if it does not exist, no name server replies, or it may
+        not be asked for."""
         deadline = Deadline.after_ms(self.timeout_ms)
         try:
             route = await self.session.routes.of(topic, deadline)
@@ -66,7 +73,7 @@ class RouteLookup:
                     f"group {self.group}", f"find topic {topic}", error
                 )
             return None
-        except TransportError as error:
+        except (TransportError, ReplyError) as error:
             logger.debug("%s: route of %s: %s", self.group, topic, error)
             return None
         self.known_first.setdefault(topic, frozenset(route.readable))

@@ -177,7 +177,7 @@ class PopFeed:
                     retry_pauses = None
                     continue
             retry_pauses = retry_pauses or pauses(longest / 10, longest, entropy=entropy)
-            seconds = next(retry_pauses)
+            seconds = self._parts.session.reachability.pause(next(retry_pauses))
             if is_lost:  # at another master there is nothing to wait for
                 moved = self._parts.session.routes.moved
                 await moved(self.queue.broker, former, Deadline.after(seconds))

@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from sprocket.base.errors import ConnectFailed, SprocketError
-from sprocket.base.troubles import Troubles
+from sprocket.base.errors import ConnectFailed, ReplyError, SprocketError
+from sprocket.base.troubles import TROUBLES_MAX, Troubles
+from sprocket.clientcore.attempts import is_shut_out
 from sprocket.protocol.command import Command
 
 logger = logging.getLogger(__name__)
+
+#: How many times as long as others a client waits that access control refuses.
+_PATIENCE = 10
 
 
 class Reachability:
@@ -24,6 +28,18 @@ class Reachability:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.troubles = Troubles(clock, logger)
+        #: What access control refuses now.
+        self._shut_out: dict[str, SprocketError] = {}
+
+    @property
+    def refusal(self) -> SprocketError | None:
+        """Why access control refuses something, if it does so now."""
+        return next(iter(self._shut_out.values()), None)
+
+    def pause(self, seconds: float) -> float:
+        """The pause before another attempt: longer where access control refuses something, since
+        only people can help."""
+        return seconds * _PATIENCE if self._shut_out else seconds
 
     def failed(self, server: str, error: Exception, *, level: int = logging.WARNING) -> None:
         """An attempt to reach a server failed.
@@ -47,7 +63,7 @@ class Reachability:
         """
         who, what = f"client {client_id}", f"register at broker {address}"
         if reply.code:
-            refusal = f"{reply.remark} (code {reply.code})"
+            refusal = ReplyError.of(reply.code, reply.remark or "")
             self.refused(who, what, refusal)
             raise ConnectFailed(f"{address} refused a heartbeat: {refusal}")
         self.succeeded(who, what)
@@ -60,9 +76,15 @@ class Reachability:
 
     def refused(self, who: str, what: str, error: SprocketError | str) -> None:
         """Something does not succeed: "group g", "read topic t"."""
+        if isinstance(error, SprocketError) and is_shut_out(error):
+            if len(self._shut_out) < TROUBLES_MAX:
+                self._shut_out[f"{who} {what}"] = error
+        else:
+            self._shut_out.pop(f"{who} {what}", None)
         self.troubles.failed(f"{who} {what}", f"{who} cannot {what}", error)
 
     def succeeded(self, who: str, what: str) -> None:
         """It succeeds."""
+        self._shut_out.pop(f"{who} {what}", None)
         if self.troubles.is_any:
             self.troubles.ended(f"{who} {what}", f"{who} can {what} again")

@@ -22,6 +22,7 @@ from sprocket.base.errors import (
 )
 from sprocket.base.watermark import Watermark
 from sprocket.client.session.reachability import Reachability
+from sprocket.clientcore.attempts import is_shut_out
 from sprocket.clientcore.routes import (
     NameServers,
     TopicRoute,
@@ -259,10 +260,13 @@ class RouteCache:
         )
         if answer is None:
             error = no_route(topic, failures)
-            if not isinstance(error, RouteNotFound):
+            if is_shut_out(error):
+                self._reachability.refused("this client", f"find topic {topic}", error)
+            elif not isinstance(error, RouteNotFound):
                 self._reachability.failed(self._everyone, failures[-1])
             raise error
         self._reachability.answered(self._everyone)
+        self._reachability.succeeded("this client", f"find topic {topic}")
         self._reachability.answered(f"name server {answer[0]}")
         self._nameservers.answered(answer[0])
         return answer[1]
@@ -276,7 +280,8 @@ class RouteCache:
         except TopicNotFound:
             raise
         except SprocketError as error:
-            self._reachability.failed(f"name server {address}", error, level=logging.INFO)
+            if not is_shut_out(error):
+                self._reachability.failed(f"name server {address}", error, level=logging.INFO)
             raise
 
 

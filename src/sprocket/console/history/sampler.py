@@ -29,6 +29,7 @@ class HistorySampler:
     Attributes:
         history: what was sampled.
         processes: the brokers at the last sample.
+        sampled_ms: when that was, ms since 1970 UTC.
         failure: why the last sample failed; None if it did not.
     """
 
@@ -38,6 +39,7 @@ class HistorySampler:
         self._watched: dict[str, int] = {}
         self.history = ClusterHistory()
         self.processes: Sequence[BrokerProcess] = ()
+        self.sampled_ms = 0
         self.failure: str | None = None
 
     async def run(self) -> None:
@@ -55,7 +57,7 @@ class HistorySampler:
             self.processes = ()
             return
         now_ms = self._now_ms()
-        self.processes = found
+        self.processes, self.sampled_ms = found, now_ms
         self.history.add_brokers(now_ms, found)
         if any(each.is_reachable and not each.state for each in found):
             self._failed("a broker refuses to show its figures to the console")
@@ -69,12 +71,22 @@ class HistorySampler:
         }
         self.history.forget_groups(self._watched)
         for group in list(self._watched):
-            with contextlib.suppress(SprocketError):
-                lag = await positions.lag(self._caller, group)
-                self.history.add_lag(now_ms, group, lag.queues)
+            await self._sample_group(group)
 
-    def watch(self, group: str) -> None:
-        """Has the lag of a group sampled for the next hour; the oldest of too many goes."""
+    async def _sample_group(self, group: str) -> None:
+        with contextlib.suppress(SprocketError):
+            lag = await positions.lag(self._caller, group)
+            self.history.add_lag(self._now_ms(), group, lag.queues)
+
+    async def watch(self, group: str) -> None:
+        """Has the lag of a group sampled now and for an hour; of too many, the oldest goes."""
+        is_new = group not in self._watched
+        self.keep_watching(group)
+        if is_new:
+            await self._sample_group(group)
+
+    def keep_watching(self, group: str) -> None:
+        """Has the lag of a group sampled for the next hour."""
         self._watched.pop(group, None)
         self._watched[group] = self._now_ms()
         while len(self._watched) > _WATCHED_MAX:

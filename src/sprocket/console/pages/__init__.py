@@ -6,9 +6,26 @@ A new page is a module with a function `build(visit)`, which makes its content, 
 
 from __future__ import annotations
 
-from sprocket.console.pages import message, messages, overview, topic, topics
+from sprocket.console.pages import (
+    access,
+    audit,
+    dead_letters,
+    filters,
+    group,
+    groups,
+    message,
+    messages,
+    overview,
+    reports,
+    settings,
+    topic,
+    topics,
+    waiting,
+)
 from sprocket.console.web.visits import ConsolePage
 
 PAGES: tuple[ConsolePage, ...] = (
-    overview.PAGE, topics.PAGE, topic.PAGE, messages.PAGE, message.PAGE,
+    overview.PAGE, topics.PAGE, topic.PAGE, messages.PAGE, message.PAGE, groups.PAGE, group.PAGE,
+    dead_letters.PAGE, waiting.PAGE, access.PAGE, filters.PAGE, settings.PAGE, audit.PAGE,
+    reports.PAGE,
 )  # fmt: skip

@@ -113,6 +113,7 @@ class _MessageSearch:
 
     async def _found(self) -> tuple[list[Any], bool]:
         topic, way = self._text("topic"), self._way
+        self._visit.keep(topic=topic, way=way)
         given: dict[str, Any] = {"body_bytes": _BODY_BYTES}
         if topic:
             given["topic"] = topic

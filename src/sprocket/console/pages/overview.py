@@ -15,7 +15,7 @@ from sprocket.console.views.overview import (
     disk_look,
     replica_rows,
 )
-from sprocket.console.views.units import count_text, percent_text, rate_text
+from sprocket.console.views.units import count_text, counted, percent_text, rate_text
 from sprocket.console.web.parts import TableColumn, empty, panel, plot, replot, table, tile
 from sprocket.console.web.visits import ConsolePage, PageVisit
 
@@ -61,7 +61,7 @@ async def build(visit: PageVisit) -> None:
         return
     with ui.element("div").classes("tiles"):
         found = cluster_figures(processes)
-        tile("Brokers", count_text(found.brokers), f"{found.processes} processes")
+        tile("Brokers", count_text(found.brokers), counted(found.processes, "process", "processes"))
         unreachable = found.processes - found.reachable
         tile("Do not answer", count_text(unreachable), "" if unreachable else "all answer")
         tile("In", rate_text(found.put), "all masters")
@@ -89,7 +89,7 @@ async def _replicas(visit: PageVisit) -> None:
 
 
 def _plots(visit: PageVisit, rows: ui.table) -> None:
-    sampler = visit.sampler
+    sampler, loaded_ms = visit.sampler, visit.now_ms()
     with ui.row().classes("bar"):
         ui.label("Over time").classes("panel-title grow").props("role=heading aria-level=2")
         span = ui.toggle(_SPANS, value=3_600).props("dense no-caps unelevated")
@@ -100,15 +100,15 @@ def _plots(visit: PageVisit, rows: ui.table) -> None:
             charts[figure] = plot(line_options({}, highest=highest), title)
 
     def update() -> None:
+        if not visit.is_open:
+            return
         now_ms = visit.now_ms()
         begin_ms = now_ms - (span.value or 3_600) * 1_000
         for figure, _, highest in _PLOTS:
             lines = sampler.history.of_figure(figure, begin_ms, now_ms)
-            replot(
-                charts[figure],
-                line_options(lines if highest is None else _percents(lines), highest=highest),
-            )
-        if sampler.processes:
+            shown = lines if highest is None else _percents(lines)
+            replot(charts[figure], line_options(shown, span=(begin_ms, now_ms), highest=highest))
+        if sampler.sampled_ms > loaded_ms:
             rows.rows = broker_rows(sampler.processes, now_ms)
             rows.update()
         failure.set_text(

@@ -6,7 +6,7 @@ from nicegui import ui
 
 from sprocket.console.pages.topics import TOPIC_PATH
 from sprocket.console.views.topics import queue_rows, setting_rows, volume_rows
-from sprocket.console.views.units import count_text, rate_text
+from sprocket.console.views.units import count_text, counted, rate_text
 from sprocket.console.web.changing import ChangeOffer, change_button
 from sprocket.console.web.parts import TableColumn, empty, panel, table, tile
 from sprocket.console.web.visits import ConsolePage, PageVisit, link_to
@@ -51,7 +51,11 @@ async def build(visit: PageVisit) -> None:
         messages = sum(each.max_offset - each.min_offset for each in queues.items)
         tile("Messages", count_text(messages), "stored now")
         tile("Rate", rate_text(volume.volumes[0].per_second), "over the last minute")
-        tile("Queues", count_text(queues.total or 0), f"{len(topic.brokers)} brokers")
+        tile(
+            "Queues",
+            count_text(queues.total or 0),
+            "on " + counted(len(topic.brokers), "broker", "brokers"),
+        )
         tile("Groups", count_text(len(topic.groups)), ", ".join(topic.groups[:3]))
     with panel("Queues"):
         table(_QUEUES, queue_rows(queues.items, visit.now_ms()), key="id")
@@ -75,7 +79,7 @@ def _buttons(visit: PageVisit, name: str) -> None:
         change_button(
             visit,
             ChangeOffer(
-                "messages.send", "Send a test message",
+                "messages.send", "Send a test message", about=f"to {name}",
                 asked=("body", "tag", "keys", "properties"), fixed={"topic": name},
                 first={"body": '{"test": true}'},
             ),
@@ -84,7 +88,7 @@ def _buttons(visit: PageVisit, name: str) -> None:
         change_button(
             visit,
             ChangeOffer(
-                "topics.change", "Change",
+                "topics.change", "Change", about=name,
                 asked=("read_queues", "write_queues", "permission", "attributes", "broker",
                        "may_hide"),
                 fixed={"topic": name},
@@ -93,7 +97,9 @@ def _buttons(visit: PageVisit, name: str) -> None:
         )  # fmt: skip
         change_button(
             visit,
-            ChangeOffer("topics.delete", "Delete", fixed={"topic": name}, leads_to="/topics"),
+            ChangeOffer(
+                "topics.delete", "Delete", about=name, fixed={"topic": name}, leads_to="/topics"
+            ),
             "delete",
         )
 

@@ -48,7 +48,9 @@ def _state(value: Any) -> str:
     plain = fields_of(value)
     if isinstance(plain, dict):
         shown = {name: each for name, each in plain.items() if each not in (None, "", {}, [])}
-        return first_line(", ".join(f"{name} {_word(each)}" for name, each in shown.items()), 240)
+        shown.pop("broker", None)  # it has its own column
+        said = (f"{name.replace('_', ' ')} {_word(each)}" for name, each in shown.items())
+        return first_line(", ".join(said), 240)
     return first_line(_word(plain), 240)
 
 

@@ -15,6 +15,11 @@ def count_text(count: float | None) -> str:
     return NOTHING if count is None else f"{round(count):,}".replace(",", "\u202f")
 
 
+def counted(count: int, one: str, several: str) -> str:
+    """A count with its noun, such as `1 broker`."""
+    return f"{count_text(count)} {one if count == 1 else several}"
+
+
 def rate_text(per_second: float | None) -> str:
     """A rate in messages per second: exact where it is small."""
     if per_second is None:

@@ -31,6 +31,7 @@ class ChangeOffer:
     Attributes:
         operation: its name.
         title: of its button and dialog.
+        about: what it is about, in the dialog.
         asked: parameters that a form asks for.
         fixed: parameters that are given.
         first: what fields contain at first.
@@ -39,6 +40,7 @@ class ChangeOffer:
 
     operation: str
     title: str
+    about: str = ""
     asked: Sequence[str] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     first: Mapping[str, Any] = field(default_factory=dict)
@@ -76,7 +78,8 @@ class _ChangeDialog:
         self._is_destructive = operation.is_destructive
         self._fields = form_fields(operation, offer.asked)
         self._inputs: dict[str, Any] = {}
-        ui.label(offer.title).classes("panel-title").props("role=heading aria-level=2")
+        heading = ui.label(f"{offer.title} {offer.about}".strip())
+        heading.classes("panel-title").props("role=heading aria-level=2")
         ui.label(operation.title).classes("quiet small")
         self._form = ui.column().classes("w-full")
         self._result = ui.column().classes("w-full").props("aria-live=polite")

@@ -88,8 +88,7 @@ class ConsoleDesk:
             ReadOnlyConsole: it would change something, and the console only reads.
             SprocketError: the operation failed.
         """
-        if not session.is_open:
-            raise SessionEnded
+        self._check_session(session)
         operation = OPERATIONS[name]
         session.use(self.now_ms())
         self._check_allowed(operation)
@@ -102,9 +101,13 @@ class ConsoleDesk:
             SessionEnded: the session has ended.
             SprocketError: no name server answers, or it is not allowed.
         """
-        if not session.is_open:
-            raise SessionEnded
+        self._check_session(session)
         return await brokers.processes(self.runner.caller_of(session.caller.signer))
+
+    def _check_session(self, session: ConsoleSession) -> None:
+        if not session.may_ask(self.now_ms()):
+            session.end()
+            raise SessionEnded
 
     def _check_allowed(self, operation: Operation) -> None:
         if operation.is_change and self.settings.is_read_only:

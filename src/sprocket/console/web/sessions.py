@@ -45,6 +45,11 @@ class ConsoleSession:
         """The user; None for anybody."""
         return None if self.caller.signer is None else self.caller.name
 
+    def may_ask(self, now_ms: int) -> bool:
+        """Whether it has neither ended nor been without a request for too long."""
+        is_fresh = self.user is None or self.used_ms >= now_ms - _IDLE_MS
+        return self.is_open and is_fresh
+
     def use(self, now_ms: int) -> None:
         """Records that it made a request."""
         self.used_ms = max(self.used_ms, now_ms)
@@ -71,7 +76,7 @@ class Sessions:
         """Begins a session of a user, and returns its token."""
         now_ms = self._now_ms()
         for key, session in list(self._by_token.items()):
-            if session.used_ms < now_ms - _IDLE_MS:
+            if not session.may_ask(now_ms):
                 self._end(key)
         while len(self._by_token) >= _SESSIONS_MAX:
             self._end(next(iter(self._by_token)))
@@ -87,7 +92,7 @@ class Sessions:
         key = _digest(token)
         session = self._by_token.get(key)
         now_ms = self._now_ms()
-        if session is None or session.used_ms < now_ms - _IDLE_MS:
+        if session is None or not session.may_ask(now_ms):
             self._end(key)
             return None
         session.use(now_ms)

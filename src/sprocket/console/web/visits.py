@@ -61,10 +61,19 @@ class PageVisit:
         """A parameter; empty if the address does not have it."""
         return self._parameters.get(name, "")[:2_000]
 
+    def keep(self, **parameters: str) -> None:
+        """Keeps what was chosen on the page, for when its content is made anew."""
+        self._parameters.update(parameters)
+
     @property
     def user(self) -> str | None:
         """The user; None where the brokers know none."""
         return self._session.user
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the session that has the page open has not ended."""
+        return self._session.may_ask(self._desk.now_ms())
 
     @property
     def may_change(self) -> bool:

@@ -147,6 +147,7 @@ class ServedClients:
 
     Args:
         clients_max: how many may be known.
+        connection_max: how many of them may have come first by one connection.
         settings_bytes_max: how many bytes the settings of all may have.
         expiry_seconds: silence after which a client is gone.
         receive: see `ServedClient`.
@@ -157,12 +158,16 @@ class ServedClients:
         self,
         *,
         clients_max: int,
+        connection_max: int,
         settings_bytes_max: int,
         expiry_seconds: float,
         receive: Callable[[ServedClient, Command], EventualResponse],
         on_gone: Callable[[ServedClient], None],
     ) -> None:
         self._clients_max = clients_max
+        self._connection_max = connection_max
+        #: How many clients have come by each connection, by its address with the port.
+        self._by_address: dict[str, int] = {}
         self._settings_bytes_max = settings_bytes_max
         self._settings_bytes = 0
         self._expiry_seconds = expiry_seconds
@@ -207,6 +212,11 @@ class ServedClients:
             if len(self._clients) >= self._clients_max:
                 text = f"the proxy knows {len(self._clients)} clients, its limit"
                 raise CallRefused(pb.TOO_MANY_REQUESTS, text)
+            of_address = self._by_address.get(address, 0)
+            if of_address >= self._connection_max:
+                text = f"{of_address} clients have come by this connection, the limit"
+                raise CallRefused(pb.TOO_MANY_REQUESTS, text)
+            self._by_address[address] = of_address + 1
             client = self._clients[client_id] = ServedClient(
                 client_id,
                 language=metadata.get(_LANGUAGE, "")[:32].upper(),
@@ -259,10 +269,16 @@ class ServedClients:
         if self._clients.get(client.client_id) is client:
             del self._clients[client.client_id]
             self._settings_bytes -= client.settings_bytes
+            self._left(client.peer.address)
             for key in client.groups:
                 self._leave(key, client)
             self._on_gone(client)
             client.peer.close()
+
+    def _left(self, address: str) -> None:
+        rest = self._by_address.pop(address, 0) - 1
+        if rest > 0:
+            self._by_address[address] = rest
 
     # A broker that asks about a thousand transactions must not cost a search of all clients each.
     def next_producer(self, topic: str) -> ServedClient | None:

@@ -236,7 +236,7 @@ class Sender:
         while True:
             try:
                 return self._queues_of(topic)
-            except (TransportError, RouteNotFound) as error:
+            except (TransportError, ReplyError, RouteNotFound) as error:
                 if not attempts.another(error):
                     raise WriteFailed(f"topic {topic}: no queue can be chosen: {error}") from error
             time.sleep(attempts.pause())
