@@ -36,8 +36,9 @@ class Totals:
         if not self._in_delta:
             return
         now: dict[tuple[Any, ...], float] = {}
+        histograms: dict[tuple[Any, ...], Histogram] = {}
         for labels, family in readings:
-            self._take_histograms(labels, family)
+            self._take_histograms(labels, family, histograms)
             if family.metric.kind is not Kind.COUNTER:
                 continue
             common = tuple(labels.items())
@@ -46,14 +47,16 @@ class Totals:
                 now[key] = value
                 before = self._before.get(key, 0)
                 family.points[values] = value - before if value >= before else value
-        self._before = now
+        self._before, self._histograms = now, histograms
 
-    def _take_histograms(self, labels: Mapping[str, str], family: Family) -> None:
+    def _take_histograms(
+        self, labels: Mapping[str, str], family: Family, taken: dict[tuple[Any, ...], Histogram]
+    ) -> None:
         common = tuple(labels.items())
         for values, histogram in family.histograms.items():
             key = (family.metric.name, common, values)
             before, now = self._histograms.get(key), histogram.copy()
-            self._histograms[key] = now
+            taken[key] = now
             if before is not None and before.count <= now.count:
                 family.histograms[values] = now.since(before)
 

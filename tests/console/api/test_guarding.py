@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from sprocket.broker.config import BrokerConfig
 from sprocket.console.api import signatures
-from sprocket.console.api.callers import CallerEntry
-from sprocket.console.api.guarding import BODY_BYTES_MAX
+from sprocket.console.api.callers import CallerEntry, KnownCallers
+from sprocket.console.api.guarding import BODY_BYTES_MAX, ApiGuard
 from sprocket.console.api.signatures import SignedRequest
 from sprocket.console.operations.table import OPERATIONS
 from sprocket.testing.clock import LoopClock
 from sprocket.testing.cluster import Cluster
+from sprocket.testing.loop import simulate
 from tests.broker.accounts import CLOSED
 from tests.console.parts import Browserless, served
 
@@ -124,6 +128,70 @@ def test_a_body_above_the_limit_is_refused() -> None:
             assert answer.status == 413
 
     served(test)
+
+
+class Upload:
+    """A body that comes in pieces, one a second.
+
+    Attributes:
+        pieces: those that are left.
+        read: how many were read.
+    """
+
+    def __init__(self, pieces: int) -> None:
+        self.pieces = pieces
+        self.read = 0
+
+    async def receive(self) -> dict[str, Any]:
+        """The next piece."""
+        await asyncio.sleep(1)
+        self.read += 1
+        return {"type": "http.request", "body": b" " * 1024, "more_body": self.read < self.pieces}
+
+
+async def _status(guard: ApiGuard, upload: Upload, authorization: str) -> int:
+    got: list[Any] = []
+
+    async def send(message: Any) -> None:
+        got.append(message)
+
+    headers = [(b"host", b"localhost"), (b"authorization", authorization.encode())]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers}
+    await guard(scope, upload.receive, send)
+    return int(got[0]["status"])
+
+
+async def _done(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "Bearer of-nobody",
+        f"{signatures.SCHEME} Credential=nobody, Date=1, Signature={'0' * 64}",
+        "Basic cm9vdDpyb290",
+    ],
+)
+def test_the_body_of_a_stranger_is_not_read(authorization: str) -> None:
+    async def main(network: Any) -> None:
+        guard = ApiGuard(_done, KnownCallers([READER, ROOT]), LoopClock().now_ms)
+        upload = Upload(5)
+        assert await _status(guard, upload, authorization) == 401
+        assert upload.read == 0
+        assert await _status(guard, upload, f"Bearer {TOKEN}") == 200
+        assert upload.read == 5
+
+    simulate(main)
+
+
+def test_a_body_that_takes_too_long_is_given_up() -> None:
+    async def main(network: Any) -> None:
+        guard = ApiGuard(_done, KnownCallers([READER]), LoopClock().now_ms)
+        assert await _status(guard, Upload(1_000), f"Bearer {TOKEN}") == 408
+        assert asyncio.get_running_loop().time() < 60
+
+    simulate(main)
 
 
 def test_what_changes_something_is_refused_while_changes_are_off() -> None:

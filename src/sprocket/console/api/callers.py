@@ -23,7 +23,7 @@ import msgspec
 from sprocket.base.errors import ConfigError
 from sprocket.console.api import signatures
 from sprocket.console.api.problems import ApiRefusal
-from sprocket.console.api.signatures import SignedRequest
+from sprocket.console.api.signatures import ClaimedSignature, SignedRequest
 from sprocket.protocol.signing import Signer
 
 #: A shorter token could be guessed.
@@ -119,6 +119,17 @@ class KnownCallers:
                 raise ConfigError(f"caller {entry.name!r} has the access key of another one")
             self._by_key[entry.access_key] = caller
 
+    def check(self, header: str | None) -> None:
+        """Checks what can be checked before the body of a request is read.
+
+        Args:
+            header: `Authorization`; None if the request has none.
+
+        Raises:
+            ApiRefusal: nobody is known by it, whatever the body is.
+        """
+        self._named(header)
+
     def caller(self, header: str | None, request: SignedRequest, now_ms: int) -> ApiCaller:
         """Who sends a request.
 
@@ -128,9 +139,16 @@ class KnownCallers:
         Raises:
             ApiRefusal: nobody is known by it.
         """
+        found, claim = self._named(header)
+        if claim is not None:
+            self._check_signature(found, claim, request, now_ms)
+        return found
+
+    def _named(self, header: str | None) -> tuple[ApiCaller, ClaimedSignature | None]:
+        """The caller that a header names, and the signature that is still to be checked."""
         if header is None:
             if self.is_open:
-                return ANYBODY
+                return ANYBODY, None
             raise ApiRefusal(
                 401, "the request has no header Authorization", setting=f"a caller in {_SETTING}"
             )
@@ -139,19 +157,21 @@ class KnownCallers:
         scheme, _, rest = header.partition(" ")
         if scheme.lower() == "bearer":
             if found := self._by_token.get(_digest(rest.strip())):
-                return found
+                return found, None
             raise ApiRefusal(401, "the token is nobody's", setting=f"a caller in {_SETTING}")
         if scheme.upper() == signatures.SCHEME:
-            return self._signed(rest, request, now_ms)
+            claim = signatures.claimed(rest)
+            if claim is not None and (found := self._by_key.get(claim.access_key)):
+                return found, claim
+            raise _wrong_signature()
         raise ApiRefusal(401, f"Authorization is Bearer or {signatures.SCHEME}, nothing else")
 
-    def _signed(self, text: str, request: SignedRequest, now_ms: int) -> ApiCaller:
-        claim = signatures.claimed(text)
-        found = None if claim is None else self._by_key.get(claim.access_key)
-        if claim is None or found is None or found.signer is None:
-            raise ApiRefusal(401, "the signature is nobody's", setting=f"a caller in {_SETTING}")
-        if not signatures.is_right(request, claim, found.signer.secret_key):
-            raise ApiRefusal(401, "the signature is nobody's", setting=f"a caller in {_SETTING}")
+    def _check_signature(
+        self, caller: ApiCaller, claim: ClaimedSignature, request: SignedRequest, now_ms: int
+    ) -> None:
+        signer = caller.signer
+        if signer is None or not signatures.is_right(request, claim, signer.secret_key):
+            raise _wrong_signature()
         if abs(now_ms - claim.date_ms) > signatures.VALID_MS:
             raise ApiRefusal(401, "the signature is too old, or a clock is wrong: sign again")
         self._forget(now_ms)
@@ -160,12 +180,15 @@ class KnownCallers:
         if len(self._seen) >= _SEEN_MAX:
             raise ApiRefusal(503, "too many signed requests in the last minutes: try later")
         self._seen[claim.signature] = now_ms + 2 * signatures.VALID_MS
-        return found
 
     def _forget(self, now_ms: int) -> None:
         """Forgets signatures that are too old to count in any case."""
         while self._seen and next(iter(self._seen.values())) < now_ms:
             self._seen.popitem(last=False)
+
+
+def _wrong_signature() -> ApiRefusal:
+    return ApiRefusal(401, "the signature is nobody's", setting=f"a caller in {_SETTING}")
 
 
 def _digest(token: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
@@ -11,12 +12,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sprocket.base.errors import SprocketError
-from sprocket.console.api.callers import KnownCallers, is_of_this_machine, origins_fault
+from sprocket.console.api.callers import ApiCaller, KnownCallers, is_of_this_machine, origins_fault
 from sprocket.console.api.problems import CONTENT_TYPE, ApiRefusal, Problem, problem_of
 from sprocket.console.api.signatures import SignedRequest
 
 #: Bytes of a body: more than any operation takes.
 BODY_BYTES_MAX = 4 << 20
+#: Bytes of all bodies that are not complete yet, and seconds in which one has to be.
+_UNFINISHED_BYTES_MAX, _BODY_SECONDS = 64 << 20, 30.0
 #: Where the guard writes into a request's scope who sends it.
 CALLER = "sprocket.caller"
 
@@ -54,6 +57,7 @@ class ApiGuard:
         self._callers = callers
         self._now_ms = now_ms
         self._is_public = is_public
+        self._unfinished_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
@@ -61,16 +65,27 @@ class ApiGuard:
             await self._app(scope, receive, send)
             return
         try:
-            body = await _body_of(scope, receive)
-            if body is None:  # the client is gone
-                return
-            scope[CALLER] = self._admitted(scope, body)
+            self._check(scope)
+            body = b""
+            scope[CALLER] = None
+            if not self._is_public(scope):
+                # Only now, so that strangers cannot fill the memory with bodies.
+                found = await self._body_of(receive)
+                if found is None:  # the client is gone
+                    return
+                body = found
+                scope[CALLER] = self._caller(scope, body)
         except SprocketError as error:
             await problem_response(problem_of(error))(scope, receive, send)
             return
         await self._app(scope, _replayed(body, receive), _with_safe_headers(send))
 
-    def _admitted(self, scope: Scope, body: bytes) -> Any:
+    def _check(self, scope: Scope) -> None:
+        """Checks what the headers say.
+
+        Raises:
+            ApiRefusal: the request may not pass, whatever its body is.
+        """
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if fault := origins_fault(headers.items(), host):
@@ -82,13 +97,45 @@ class ApiGuard:
                 421, "without callers only requests to localhost are answered",
                 setting="--callers FILE",
             )  # fmt: skip
-        if self._is_public(scope):
-            return None
+        if not self._is_public(scope):
+            self._callers.check(headers.get("authorization"))
+
+    def _caller(self, scope: Scope, body: bytes) -> ApiCaller:
         path = scope.get("raw_path") or scope["path"].encode()
         query = scope.get("query_string", b"")
         target = (path + b"?" + query if query else path).decode("latin-1")
         request = SignedRequest(scope["method"], target, body)
-        return self._callers.caller(headers.get("authorization"), request, self._now_ms())
+        header = Headers(scope=scope).get("authorization")
+        return self._callers.caller(header, request, self._now_ms())
+
+    async def _body_of(self, receive: Receive) -> bytes | None:
+        """The whole body; None if the client goes before it is there.
+
+        Raises:
+            ApiRefusal: it is too large or too slow, or there are too many.
+        """
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                while True:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        return None
+                    part = message.get("body", b"")
+                    size += len(part)
+                    self._unfinished_bytes += len(part)
+                    if size > BODY_BYTES_MAX:
+                        raise ApiRefusal(413, f"a body has at most {BODY_BYTES_MAX} bytes")
+                    if self._unfinished_bytes > _UNFINISHED_BYTES_MAX:
+                        raise ApiRefusal(503, "too many bodies are on their way: try later")
+                    parts.append(part)
+                    if not message.get("more_body", False):
+                        return b"".join(parts)
+        except TimeoutError:
+            raise ApiRefusal(408, f"the body took longer than {_BODY_SECONDS:.0f} s") from None
+        finally:
+            self._unfinished_bytes -= size
 
 
 def problem_response(problem: Problem) -> Response:
@@ -107,27 +154,6 @@ def problem_response(problem: Problem) -> Response:
 def _is_here(host: str) -> bool:
     name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
     return is_of_this_machine(name.strip("[]").lower())
-
-
-async def _body_of(scope: Scope, receive: Receive) -> bytes | None:
-    """The whole body; None if the client goes before it is there.
-
-    Raises:
-        ApiRefusal: it is too large.
-    """
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return None
-        part = message.get("body", b"")
-        size += len(part)
-        if size > BODY_BYTES_MAX:
-            raise ApiRefusal(413, f"a body has at most {BODY_BYTES_MAX} bytes")
-        parts.append(part)
-        if not message.get("more_body", False):
-            return b"".join(parts)
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

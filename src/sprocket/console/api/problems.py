@@ -65,6 +65,7 @@ _TITLES = {
     403: "It is not allowed",
     404: "There is no such thing",
     405: "There is no such method",
+    408: "The request did not come in time",
     409: "It would do harm",
     413: "The request is too large",
     415: "A body is JSON",

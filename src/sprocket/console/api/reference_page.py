@@ -6,6 +6,7 @@ import html
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sprocket.console.api.openapi import VERSION_PATH
 from sprocket.console.operations.declare import Operation
 
 _STYLE = """
@@ -60,9 +61,10 @@ def _pieces(
 
 def _section(operation: Operation, document: Mapping[str, Any], base: str) -> Iterator[str]:
     mark = ' <span class="change">changes</span>' if operation.is_change else ""
+    path = _text(f"{base}{VERSION_PATH}{operation.path}")
     yield (
         f'<section id="{_text(operation.name)}"><h3>{_text(operation.name)}{mark}</h3>'
-        f'<p class="route">{operation.method} {_text(base)}/v1{_text(operation.path)}</p>'
+        f'<p class="route">{operation.method} {path}</p>'
         f"<p>{_text(operation.about)}</p>"
     )
     if operation.rights:

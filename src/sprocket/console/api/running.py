@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -108,12 +108,7 @@ class OperationRunner:
                 raise ApiRefusal(400, f"{name} has no value: leave it out")
             if isinstance(value, datetime) and "-" not in str(given[name])[1:]:  # a number
                 raise ApiRefusal(400, f"{name} is a time such as 2030-01-31T08:00:00Z")
-        try:
-            async with asyncio.timeout(_WAITING_SECONDS + _SECONDS):
-                result = await self._in_turn(operation, asked, who)
-        except TimeoutError:
-            raise ApiRefusal(504, f"{operation.name} took longer than {_SECONDS:.0f} s") from None
-        return result
+        return await self._in_turn(operation, asked, who)
 
     def check_allowed(self, operation: Operation, who: ApiCaller) -> None:
         """Checks that a caller may use an operation, as far as that is the API's business.
@@ -159,7 +154,7 @@ class OperationRunner:
         )
         is_real = operation.is_change and not asked.dry_run
         try:
-            result = await operation.run(given, asked)
+            result = await _in_time(operation, operation.run(given, asked))
         except SprocketError as error:
             if is_real:
                 logger.info("%s by %s failed: %s", operation.name, who.name, error)
@@ -178,3 +173,11 @@ class OperationRunner:
                 pool, self.settings.nameservers, timeout_ms=self.settings.timeout_ms
             )
         return found
+
+
+async def _in_time(operation: Operation, result: Awaitable[Any]) -> Any:
+    try:
+        async with asyncio.timeout(_SECONDS):
+            return await result
+    except TimeoutError:
+        raise ApiRefusal(504, f"{operation.name} took longer than {_SECONDS:.0f} s") from None

@@ -36,6 +36,12 @@ from sprocket.protocol.codes import RequestCode
 declared = Declarations()
 
 _TEXT_MAX = 1 << 20
+#: The requests that find out whether a group is known, and where it is.
+PROGRESS_CODES = (
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+    RequestCode.QUERY_TOPICS_BY_CONSUMER,
+    RequestCode.GET_CONSUME_STATS,
+)
 
 
 class GroupListed(msgspec.Struct, frozen=True, kw_only=True):
@@ -227,7 +233,11 @@ async def described(given: OperationEnvironment, asked: GroupAsked) -> GroupDesc
     )
 
 
-@declared.reads("groups.lag", "/groups/{group}/lag", codes=[RequestCode.GET_CONSUME_STATS])
+@declared.reads(
+    "groups.lag",
+    "/groups/{group}/lag",
+    codes=PROGRESS_CODES,
+)
 async def lag(given: OperationEnvironment, asked: LagAsked) -> GroupLag:
     """Shows a group's committed offset and lag in each queue."""
     await known.check_group(given.caller, asked.group)

@@ -11,6 +11,7 @@ from msgspec import Meta
 from sprocket.admin import known, messages, positions, resend, topics
 from sprocket.base.errors import TopicNotFound, UsageError
 from sprocket.console.operations.declare import Declarations, OperationEnvironment
+from sprocket.console.operations.groups import PROGRESS_CODES
 from sprocket.console.operations.message_facts import BodyBytes, MessageFacts
 from sprocket.console.operations.messages import FoundMessages, taken_of
 from sprocket.console.operations.values import (
@@ -105,7 +106,11 @@ class LettersResent(ChangeAsked, frozen=True, kw_only=True):
 @declared.changes(
     "groups.reset",
     "POST /groups/{group}/reset",
-    codes=[RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, RequestCode.GET_TOPIC_STATS_INFO],
+    codes=[
+        *PROGRESS_CODES,
+        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+        RequestCode.GET_TOPIC_STATS_INFO,
+    ],
     is_destructive=True,
 )
 async def reset(given: OperationEnvironment, asked: ResetAsked) -> ChangeReport:
@@ -126,7 +131,11 @@ async def reset(given: OperationEnvironment, asked: ResetAsked) -> ChangeReport:
 @declared.changes(
     "groups.skip",
     "POST /groups/{group}/skip",
-    codes=[RequestCode.INVOKE_BROKER_TO_RESET_OFFSET],
+    codes=[
+        *PROGRESS_CODES,
+        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+        RequestCode.GET_TOPIC_STATS_INFO,
+    ],
     is_destructive=True,
 )
 async def skip(given: OperationEnvironment, asked: SkipAsked) -> ChangeReport:
@@ -137,7 +146,7 @@ async def skip(given: OperationEnvironment, asked: SkipAsked) -> ChangeReport:
 @declared.changes(
     "groups.clone",
     "POST /groups/{group}/clone",
-    codes=[RequestCode.CLONE_GROUP_OFFSET],
+    codes=[*PROGRESS_CODES, RequestCode.CLONE_GROUP_OFFSET],
     is_destructive=True,
 )
 async def clone(given: OperationEnvironment, asked: CloneAsked) -> ChangeReport:

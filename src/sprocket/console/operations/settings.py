@@ -193,7 +193,7 @@ async def differences(given: OperationEnvironment, asked: NothingAsked) -> Setti
     is_destructive=True,
 )
 async def change(given: OperationEnvironment, asked: SettingsWanted) -> ChangeReport:
-    """Changes settings of brokers that run, until they stop; each takes all of them or none."""
+    """Changes settings of brokers that run, for later starts too; each takes all or none."""
     before = await brokers.settings(given.caller, cluster=asked.cluster, broker=asked.broker)
     done = list(before)
     if not asked.dry_run:
