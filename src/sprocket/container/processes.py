@@ -15,8 +15,6 @@ from asyncio.subprocess import PIPE, Process
 from collections import deque
 from collections.abc import Callable, Mapping
 
-import msgspec
-
 from sprocket.container.children import CHILD, ChildFailed, ChildSpec
 
 #: Variables that are not for the processes: they set an option of the command itself, which would
@@ -88,10 +86,8 @@ class _RunningProcess:
         assert self._process.stdout is not None
         line = await self._process.stdout.readline()
         try:
-            self.about = msgspec.json.decode(line, type=dict[str, str])
-        except msgspec.MsgspecError:
-            if line:  # something else was printed by a process that runs on
-                self.kill()
+            self.about = json.loads(line)
+        except ValueError:
             code = await self.wait()
             raise ChildFailed("; ".join(self._complaints) or f"exit code {code}") from None
         return self
