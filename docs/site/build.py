@@ -38,7 +38,8 @@ def stage(folder: Path) -> None:
         path = folder / page.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(page.text)
-    shutil.copytree(pages.ROOT / "docs" / "grafana", folder / "grafana")
+    for name in ("grafana", "images"):
+        shutil.copytree(pages.ROOT / "docs" / name, folder / name)
 
 
 def fetch_mermaid(folder: Path) -> bool:
