@@ -40,6 +40,7 @@ from sprocket.message.properties import (
 from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import (
     CLOSED_TOPICS,
+    RETRY_PREFIX,
     UNIT,
     UNIT_SUBSCRIPTION,
     fault_of_topic,
@@ -283,6 +284,16 @@ class Placing:
         if topic is None or topic.order or name in CLOSED_TOPICS or name in self._static:
             return None
         return topic
+
+    def plain_topic(self, name: str) -> tuple[int, int] | None:
+        """The write queues of a topic that takes a message unread, and bits for the system flags of
+        its messages; None if a message to it must be read alone."""
+        topic = self.open_topic(name)
+        if topic is None or name.startswith(RETRY_PREFIX):
+            return None
+        if topic.attributes and is_compacted(topic.attributes):
+            return None
+        return topic.write_queue_nums, stored_flag(0, topic)
 
     def place(self, header: SendHeader, peer: Peer) -> tuple[TopicConfig, int]:
         """The topic and the queue number of a send.

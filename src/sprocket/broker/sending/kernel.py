@@ -15,14 +15,12 @@ from typing import Protocol
 
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.ingress import Ingress
-from sprocket.broker.sending.intake import SENDERS_BITS, Placing, stored_flag
+from sprocket.broker.sending.intake import SENDERS_BITS, Placing
 from sprocket.broker.sending.plain import CHANGED, TIME
 from sprocket.broker.sending.stamp import Stamp
 from sprocket.message.hosts import V4_BYTES, pack
 from sprocket.message.properties import KEYS, SENT_TEXT_SHORT, TAGS, UNIQUE_KEY
 from sprocket.message.record import HOSTS_MASK
-from sprocket.message.topic import RETRY_PREFIX
-from sprocket.message.topic_attributes import is_compacted
 from sprocket.remoting.transport import Peer
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.views.consume_queue import ConsumeQueue
@@ -117,15 +115,9 @@ class KernelSends:
             now_ms: int,
             body_max: int,
         ) -> Stored | None:
-            taken = kernel.take(data, born_host, now_ms, body_max, log, queues, self._topic)
+            taken = kernel.take(
+                data, born_host, now_ms, body_max, log, queues, self._placing.plain_topic
+            )
             return None if taken is None else Stored(*taken)
 
         return self._ingress.store_run(write)
-
-    def _topic(self, name: str) -> tuple[int, int] | None:
-        topic = self._placing.open_topic(name)
-        if topic is None or name.startswith(RETRY_PREFIX):
-            return None
-        if topic.attributes and is_compacted(topic.attributes):
-            return None
-        return topic.write_queue_nums, stored_flag(0, topic)

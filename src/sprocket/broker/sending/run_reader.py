@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from sprocket.base.errors import SprocketError
 from sprocket.base.ports import Clock
 from sprocket.broker.sending.destination import DelayRules, Destination
-from sprocket.broker.sending.intake import SENDERS_BITS, Placing, SendHeader, stored_flag
+from sprocket.broker.sending.intake import SENDERS_BITS, Placing, SendHeader
 from sprocket.broker.sending.plain import Plain, PlainTexts
 from sprocket.broker.sending.stamp import Stamp
 from sprocket.delay.timers.timed import QUEUE, TimedWait, slot_of, waiting_text
@@ -26,8 +26,7 @@ from sprocket.message.properties import (
 )
 from sprocket.message.recall import encode_handle
 from sprocket.message.record import Draft
-from sprocket.message.topic import RETRY_PREFIX, TIMER
-from sprocket.message.topic_attributes import is_compacted
+from sprocket.message.topic import TIMER
 from sprocket.protocol.command import Command
 from sprocket.remoting.transport import Peer
 
@@ -68,12 +67,10 @@ class RunReader:
                 header = command.read(kind)
                 if header.topic != name:
                     name = header.topic
-                    topic = self._placing.open_topic(name)
-                    if topic is None or name.startswith(RETRY_PREFIX):
+                    topic = self._placing.plain_topic(name)
+                    if topic is None:
                         break
-                    if topic.attributes and is_compacted(topic.attributes):
-                        break
-                    queues, more_flags = topic.write_queue_nums, stored_flag(0, topic)
+                    queues, more_flags = topic
                 text, number = header.properties or "", header.queue_id
                 if text and text[-1] != PAIR_END:  # as clients of RocketMQ 4 send it
                     text += PAIR_END
