@@ -379,14 +379,19 @@ def proxy_files(data: bytes) -> None:
 
 
 def config_files(data: bytes) -> None:
-    """Configuration files, in both forms."""
-    for name in ("broker.conf", "sprocket.toml"):
-        try:
-            text = decode(data)
-        except UnicodeDecodeError:
-            return  # half a character of UTF-16
-        with contextlib.suppress(ConfigError):
-            load(kinds(), file=ConfigFile(name, text))
+    """Configuration files, in both forms; the first byte says which."""
+    try:
+        text = decode(data[1:])
+    except UnicodeDecodeError:
+        return  # half a character of UTF-16
+    name = "sprocket.toml" if data[:1] == b"t" else "broker.conf"
+    with contextlib.suppress(ConfigError):
+        load(_kinds(), file=ConfigFile(name, text))
+
+
+@functools.cache
+def _kinds() -> Sequence[type]:
+    return kinds()
 
 
 DOORS = (
@@ -474,9 +479,10 @@ _PROXY_FILES = [
     b'{"rocketMQClusterName": "DefaultCluster", "proxyMode": "CLUSTER", "x": null}',
 ]
 _CONFIG_FILES = [
-    b"brokerName=b\nlistenPort = 10911\nflushDiskType:ASYNC_FLUSH\n# x\nbrokerRole=SLAVE\\\n",
-    b"[broker]\nname = 'b'\nport = 1\n[store]\nflush = 'SYNC_FLUSH'\n", b"\xef\xbb\xbf<!-- x -->\n",
-    b'{"grpcServerPort": 8081}', b"auditLogEnable=true\nauditLogFileSize=1MiB\n",
+    b"bbrokerName=b\nlistenPort = 10911\nflushDiskType:ASYNC_FLUSH\n# x\nbrokerRole=SLAVE\\\n",
+    b"t[broker]\nname = 'b'\nport = 1\n[store]\nflush = 'SYNC_FLUSH'\n",
+    b"b\xef\xbb\xbf<!-- x -->\n", b'b{"grpcServerPort": 8081}',
+    b"bauditLogEnable=true\nauditLogFileSize=1MiB\n",
 ]  # fmt: skip
 
 DOOR_SEEDS: dict[str, Callable[[], list[bytes]]] = {

@@ -36,6 +36,7 @@ def made(changes: list[bool], seen: list[int], endpoint: Endpoint | None = None)
         unread_bytes_max=1 << 20,
         waits_for_reader=True,
         on_change=lambda: changes.append(requests.has_enough),
+        read=lambda data: requests.receive([Command(1, data[0])] if data else []),
     )
     return requests
 

@@ -9,7 +9,14 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprocket.remoting.turns import ITERATION_SECONDS, TURN_SECONDS, Turns
+from sprocket.remoting.turns import (
+    ITERATION_SECONDS,
+    RUN,
+    TURN_SECONDS,
+    Account,
+    Turns,
+    turns_of,
+)
 
 
 class Loop:
@@ -36,7 +43,7 @@ class Asking:
     def __init__(self, loop: Loop, name: str, costs: list[float], log: list[str]) -> None:
         self.loop, self.name, self.log = loop, name, log
         self.costs = deque(costs)
-        self.behind_until = 0.0
+        self.account = Account()
 
     def take_turn(self, until: float) -> bool:
         while True:
@@ -160,3 +167,71 @@ def test_those_behind_get_on_however_many_are_before_them() -> None:
     for _ in range(3):
         loop.iterate()
     assert log.count("slow") >= 3
+
+
+def a_crowd(*names: str) -> tuple[Loop, Turns, dict[str, Asking]]:
+    """Peers that nobody knows yet."""
+    loop, turns, log = waiting()
+    return loop, turns, {name: Asking(loop, name, [], log) for name in names}
+
+
+def after_a_while(turns: Turns, shares: dict[Asking, int]) -> None:
+    """They took so much of the loop, again and again."""
+    for _ in range(400):
+        for peer, requests in shares.items():
+            turns.count(peer, requests, 0.0)
+
+
+def test_who_takes_less_than_half_of_an_equal_share_is_modest() -> None:
+    _, turns, peers = a_crowd("a", "b", "c")
+    assert not any(map(turns.is_modest, peers.values())), "they may be new ones of one flood"
+    after_a_while(turns, {peers["a"]: 20, peers["b"]: 20, peers["c"]: 1})
+    assert [name for name, peer in peers.items() if turns.is_modest(peer)] == ["c"]
+    after_a_while(turns, {peers["c"]: 20, peers["b"]: 20, peers["a"]: 1})
+    assert [name for name, peer in peers.items() if turns.is_modest(peer)] == ["a"]
+
+
+def test_those_that_take_the_same_are_all_alike_and_none_has_short_turns() -> None:
+    for each in ("a", "ab", "abcdefgh"):
+        _, turns, peers = a_crowd(*each)
+        after_a_while(turns, dict.fromkeys(peers.values(), 16))
+        assert not any(map(turns.is_modest, peers.values()))
+        assert not turns.is_short(0.0)
+        turns.count(peers["a"], 1_000, 0.0)
+        assert not turns.is_full
+
+
+def test_beside_a_modest_peer_an_iteration_is_full_after_a_run_of_others() -> None:
+    loop, turns, peers = a_crowd("much", "little")
+    after_a_while(turns, {peers["much"]: 64, peers["little"]: 1})
+    assert turns.is_short(loop.now)
+    loop.iterate()
+    assert not turns.is_full
+    turns.count(peers["much"], RUN, loop.now)
+    assert turns.is_full
+    loop.iterate()
+    assert not turns.is_full
+    loop.now += 2.0
+    assert not turns.is_short(loop.now), "the modest one has not come again"
+
+
+def test_a_modest_peer_passes_the_others_in_the_line() -> None:
+    loop, turns, peers = a_crowd("little", *(f"much{at}" for at in range(9)))
+    little, *much = peers.values()
+    after_a_while(turns, {little: 1, **dict.fromkeys(much, 64)})
+    loop.iterate()
+    for peer in (*much, little):
+        peer.costs.extend([0.0005] * 2)
+        turns.join(peer)
+    loop.iterate()
+    assert little.log[0] == "little"
+    assert len(little.log) <= 6, "the others had a millisecond"
+
+
+def test_servers_of_one_loop_share_its_turns_until_the_last_is_gone() -> None:
+    loops = cast(Any, Loop()), cast(Any, Loop())
+    first, second = turns_of(loops[0]), turns_of(loops[1])
+    assert turns_of(loops[0]) is first
+    assert second is not first
+    del first
+    assert turns_of(loops[0]) is not second

@@ -7,6 +7,7 @@ suggestion says which, by code point.
 from __future__ import annotations
 
 import difflib
+import functools
 import unicodedata
 from collections.abc import Iterable
 
@@ -18,6 +19,8 @@ _ALIKE = str.maketrans(
     "aeopcyxijsldABEKMHOPCTXIJSABEZHIKMNOPTYXopvi",
 )
 _SHOWN_MAX = 80
+#: Longer names are not compared: no name that is known is nearly as long.
+_NAME_MAX = 200
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -26,14 +29,20 @@ def nearest(name: str, known: Iterable[str]) -> str:
     Returns:
         A text to put behind the error message; empty if no known name is similar.
     """
-    by_fold: dict[str, str] = {}
-    for each in sorted(known):
-        by_fold.setdefault(_folded(each), each)
-    near = difflib.get_close_matches(_folded(name), by_fold, n=1, cutoff=0.6)
+    if len(name) > _NAME_MAX:
+        return _strange(name)
+    by_fold = _by_fold(frozenset(known))
+    folded = _folded(name)
+    if folded in by_fold:
+        near = [folded]
+    else:  # one of another length cannot be alike enough, and to ask difflib of it costs more
+        least, most = len(folded) * 3 / 7, len(folded) * 7 / 3
+        alike = [each for each in by_fold if least <= len(each) <= most]
+        near = difflib.get_close_matches(folded, alike, n=1, cutoff=0.6)
     if not near:
         return _strange(name)
     meant = by_fold[near[0]]
-    if _folded(name) == near[0] and name.lower() == meant.lower():
+    if folded == near[0] and name.lower() == meant.lower():
         at = next(n for n, (a, b) in enumerate(zip(name, meant, strict=True), 1) if a != b)
         return f"; did you mean '{meant}'? Letter case counts, see character {at}"
     return f"; did you mean '{meant}'?{_strange(name).replace(';', '')}"
@@ -43,6 +52,16 @@ def shown(text: str) -> str:
     """A text in quotes, as it is shown in messages: without what cannot be printed, and short."""
     cut = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"
     return repr(cut) if cut.isprintable() else ascii(cut)
+
+
+# A file may have thousands of unknown names, and there are a thousand that are known.
+@functools.lru_cache(maxsize=16)
+def _by_fold(known: frozenset[str]) -> dict[str, str]:
+    """Known names by what `_folded` makes of them."""
+    found: dict[str, str] = {}
+    for each in sorted(known):
+        found.setdefault(_folded(each), each)
+    return found
 
 
 def _folded(name: str) -> str:
