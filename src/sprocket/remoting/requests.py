@@ -258,7 +258,7 @@ class PeerRequests:
         now = clock()
         if at < count:
             writer, waits = self._writer, self._waits_for_reader
-            most = RUN if turns.is_short(now) else count
+            most = min(RUN, count) if turns.is_short(now) else count
             while at < most and now < until and not (waits and writer.is_full):
                 at += self._answer(requests[at : min(at + RUN, most)])
                 now = clock()
