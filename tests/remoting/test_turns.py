@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +45,10 @@ class Asking:
         self.loop, self.name, self.log = loop, name, log
         self.costs = deque(costs)
         self.account = Account()
+        self.is_aborted = False
+
+    def abort(self) -> None:
+        self.is_aborted = True
 
     def take_turn(self, until: float) -> bool:
         while True:
@@ -226,6 +231,90 @@ def test_a_modest_peer_passes_the_others_in_the_line() -> None:
     loop.iterate()
     assert little.log[0] == "little"
     assert len(little.log) <= 6, "the others had a millisecond"
+
+
+class Failing(Asking):
+    """A peer whose turn ends with an error."""
+
+    def take_turn(self, until: float) -> bool:
+        raise RuntimeError("of the turn")
+
+
+def test_a_peer_whose_turn_fails_is_closed_and_the_others_have_theirs() -> None:
+    loop, turns, log = waiting()
+    failing = Failing(loop, "failing", [0.001], log)
+    turns.join(failing)
+    turns.join(Asking(loop, "other", [0.001], log))
+    with pytest.raises(RuntimeError, match="of the turn"):
+        loop.iterate()
+    assert failing.is_aborted
+    loop.iterate()
+    assert log == ["other"]
+    assert not loop.due
+
+
+class Steps:
+    """What may happen to the turns of a loop, in any order. Whoever waits always has a callback."""
+
+    def __init__(self, names: str) -> None:
+        self.loop, self.turns, self.log = waiting()
+        self.peers = [Asking(self.loop, name, [], self.log) for name in names]
+        self.asked = 0
+
+    def ask(self, which: int, seconds: float) -> None:
+        """A peer has a request for its turn."""
+        peer = self.peers[which]
+        if not peer.costs:
+            peer.costs.append(seconds)
+            self.turns.join(peer)
+        else:
+            peer.costs.append(seconds)
+        self.asked += 1
+
+    def answered(self, which: int, requests: int) -> None:
+        """Requests of a peer were answered as they were read."""
+        self.turns.count(self.peers[which], requests, self.loop.now)
+
+    def took(self, which: int, seconds: float) -> None:
+        """Its requests took so long."""
+        self.loop.now += seconds
+        self.turns.spend(seconds)
+        self.turns.charge(self.peers[which], seconds)
+
+    def passes(self, which: int, seconds: float) -> None:
+        """Time passes, or not, and an iteration begins."""
+        self.loop.now += seconds if which else 0.0
+        self.loop.iterate()
+
+    @property
+    def is_due_if_needed(self) -> bool:
+        """Whether an iteration comes, if anything waits for one."""
+        waits = any(peer.costs for peer in self.peers)
+        return bool(self.loop.due) or not (waits or self.turns.is_over or self.turns.is_full)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("ask"), st.integers(0, 3), st.sampled_from([0.0, 1e-4, 3e-3, 0.05])),
+            st.tuples(st.just("answered"), st.integers(0, 3), st.sampled_from([1, 7, 64, 1_100])),
+            st.tuples(st.just("took"), st.integers(0, 3), st.sampled_from([0.0, 1e-4, 6e-3, 0.4])),
+            st.tuples(st.just("passes"), st.integers(0, 3), st.sampled_from([0.0, 1e-3, 2.0])),
+        ),
+        max_size=60,
+    )
+)
+def test_whoever_waits_for_a_turn_always_has_a_callback(steps: list[tuple[str, int, Any]]) -> None:
+    # Even where no time passes at all, as in a simulation.
+    world = Steps("abcd")
+    for name, which, amount in steps:
+        getattr(world, name)(which, amount)
+        assert world.is_due_if_needed
+    for _ in range(4 * len(steps) + 4):
+        world.loop.iterate()
+        assert world.is_due_if_needed
+    assert len(world.log) == world.asked
+    assert not world.loop.due
 
 
 def test_servers_of_one_loop_share_its_turns_until_the_last_is_gone() -> None:

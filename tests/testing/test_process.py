@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from sprocket.remoting.turns import Turns, turns_of
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
 from sprocket.testing.process import SimulatedProcess, current_process
@@ -87,5 +88,18 @@ def test_a_process_that_stands_still_does_late_what_came_meanwhile() -> None:
         process.kill()
         await asyncio.sleep(5)
         assert len(ticks) == 4
+
+    simulate(main)
+
+
+def test_a_process_that_stands_still_does_not_hold_up_the_servers_of_another() -> None:
+    async def main(network: Network) -> None:
+        async def turns() -> Turns:
+            return turns_of(asyncio.get_running_loop())
+
+        one, two = SimulatedProcess("one", "a"), SimulatedProcess("two", "b")
+        own = await one.run(turns())
+        assert await one.run(turns()) is own
+        assert await two.run(turns()) is not own
 
     simulate(main)

@@ -218,6 +218,10 @@ class PeerRequests:
             then()
         return self._is_in_line
 
+    def abort(self) -> None:
+        """See `turns.Waiting`."""
+        self._peer.abort()
+
     def _next_piece(self) -> bytes:
         data, begin = self._held[0], self._held_from
         end = begin + _PIECE_BYTES

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextvars import ContextVar
 from typing import Protocol
 from weakref import WeakValueDictionary
 
@@ -73,6 +74,10 @@ class Waiting(Protocol):
 
     def take_turn(self, until: float) -> bool:
         """Answers requests until a loop time, at least one. Returns whether it has more to do."""
+        ...
+
+    def abort(self) -> None:
+        """Closes its connection at once."""
         ...
 
 
@@ -251,7 +256,11 @@ class Turns:
 
     def _turn(self, peer: Waiting, began: float, until: float) -> float:
         """Gives a peer its turn; the time when it is over."""
-        has_more = peer.take_turn(until)
+        try:
+            has_more = peer.take_turn(until)
+        except BaseException:
+            peer.abort()  # as asyncio does: what it sent would wait for ever
+            raise
         now = self._loop.time()
         self.charge(peer, now - began)
         if has_more:
@@ -259,13 +268,17 @@ class Turns:
         return now
 
 
-#: By loop, as long as one of its servers has them.
-_TURNS: WeakValueDictionary[asyncio.AbstractEventLoop, Turns] = WeakValueDictionary()
+#: The process of the running code, where one loop plays several: each has turns of its own, since
+#: one that is stopped must not stop the others. Set by simulations only.
+PROCESS: ContextVar[object] = ContextVar("process_of_turns", default=None)
+#: By loop and process, as long as one of its servers has them.
+_TURNS: WeakValueDictionary[tuple[asyncio.AbstractEventLoop, object], Turns] = WeakValueDictionary()
 
 
 def turns_of(loop: asyncio.AbstractEventLoop) -> Turns:
-    """The turns of a loop. All servers in it share them, as they share its time."""
-    turns = _TURNS.get(loop)
+    """The turns of a loop. All servers of a process in it share them, as they share its time."""
+    key = loop, PROCESS.get()
+    turns = _TURNS.get(key)
     if turns is None:
-        turns = _TURNS[loop] = Turns(loop)
+        turns = _TURNS[key] = Turns(loop)
     return turns

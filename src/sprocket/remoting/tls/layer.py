@@ -111,6 +111,10 @@ class TlsLayer(asyncio.Protocol):
                 self._count(self._turns)
         return False
 
+    def abort(self) -> None:
+        """Closes the connection at once."""
+        self._transport.abort()
+
     @staticmethod
     def _count(turns: Turns) -> None:
         """Whoever connects is not known to be modest yet: beside modest peers there is one step of
