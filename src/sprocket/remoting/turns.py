@@ -84,6 +84,9 @@ class Waiting(Protocol):
 class Turns:
     """The turns of all peers of one loop; `turns_of` gives it to servers.
 
+    Args:
+        process: whose they are; see `PROCESS`.
+
     Attributes:
         is_over: whether this iteration has no time left for what is read.
         is_full: whether it has none left for peers that are not modest.
@@ -91,12 +94,13 @@ class Turns:
 
     __slots__ = (
         "__weakref__", "_active", "_begin_until", "_begun_late", "_behind", "_in_period",
-        "_is_due", "_line", "_loop", "_modest_line", "_modest_max", "_period", "_short_until",
-        "_spent", "_taken", "is_full", "is_over",
+        "_is_due", "_line", "_loop", "_modest_line", "_modest_max", "_period", "_process",
+        "_short_until", "_spent", "_taken", "is_full", "is_over",
     )  # fmt: skip
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, process: object = None) -> None:
         self._loop = loop
+        self._process = process
         #: Peers with requests that wait, the next one first.
         self._line: deque[Waiting] = deque()
         #: Those of them that wait behind the others, and those that pass them.
@@ -271,14 +275,16 @@ class Turns:
 #: The process of the running code, where one loop plays several: each has turns of its own, since
 #: one that is stopped must not stop the others. Set by simulations only.
 PROCESS: ContextVar[object] = ContextVar("process_of_turns", default=None)
-#: By loop and process, as long as one of its servers has them.
-_TURNS: WeakValueDictionary[tuple[asyncio.AbstractEventLoop, object], Turns] = WeakValueDictionary()
+#: By the ids of loop and process, as long as one of its servers has them. They keep both, so that
+#: nothing else gets such an id; a key that kept a loop would keep it for ever, and what it knows.
+_TURNS: WeakValueDictionary[tuple[int, int], Turns] = WeakValueDictionary()
 
 
 def turns_of(loop: asyncio.AbstractEventLoop) -> Turns:
     """The turns of a loop. All servers of a process in it share them, as they share its time."""
-    key = loop, PROCESS.get()
+    process = PROCESS.get()
+    key = id(loop), id(process)
     turns = _TURNS.get(key)
     if turns is None:
-        turns = _TURNS[key] = Turns(loop)
+        turns = _TURNS[key] = Turns(loop, process)
     return turns
