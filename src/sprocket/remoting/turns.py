@@ -262,8 +262,10 @@ class Turns:
         """Gives a peer its turn; the time when it is over."""
         try:
             has_more = peer.take_turn(until)
-        except BaseException:
-            peer.abort()  # as asyncio does: what it sent would wait for ever
+        except (
+            BaseException
+        ):  # as asyncio does where a read fails: what it sent would wait for ever
+            peer.abort()
             raise
         now = self._loop.time()
         self.charge(peer, now - began)
