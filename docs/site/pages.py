@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 GUIDE: Mapping[str, tuple[str, ...]] = {
     "Messages": ("sending", "topics", "delays", "transactions", "filters", "lite"),
     "Consumers": ("consuming", "pop", "ordering", "retries", "offsets", "grpc", "tracing"),
-    "Tests": ("testing",),
+    "Applications": ("web", "testing"),
     "Spark": ("spark", "pipelines"),
     "Running brokers": (
         "deploying", "durability", "replication", "failover", "backups", "upgrading", "operating",
