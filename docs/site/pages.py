@@ -20,8 +20,8 @@ GUIDE: Mapping[str, tuple[str, ...]] = {
     "Messages": ("sending", "topics", "delays", "transactions", "filters", "lite",
                  "schemas"),
     "Consumers": ("consuming", "pop", "ordering", "retries", "offsets", "grpc", "tracing"),
-    "Tests": ("testing",),
-    "Spark": ("spark", "pipelines"),
+    "Applications": ("web", "testing"),
+    "Spark": ("spark", "spark-state", "pipelines"),
     "Running brokers": (
         "deploying", "durability", "replication", "failover", "backups", "upgrading", "operating",
         "live-settings", "console", "metrics", "limits", "processes", "scale", "mqadmin", "api",
