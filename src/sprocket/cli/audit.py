@@ -14,7 +14,7 @@ from sprocket.cli.asking import ask
 from sprocket.cli.options import NAMESERVER, ConfigFile, Json, NameServers, Timeout, command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from sprocket.audit.entries import AuditEntry
 
@@ -70,24 +70,13 @@ def show(
     timeout: Timeout = 10.0,
 ) -> None:
     """Prints the audit log, the oldest change first."""
-    from sprocket.audit.entries import time_text
-    from sprocket.audit.reading import concerns, entries_in
-    from sprocket.cli.times import between
+    from sprocket.audit.reading import concerns
 
-    first_ms, end_ms = between(since, until)
-    entries: Iterable[AuditEntry]
-    if from_topic is None:
-        entries = entries_in(place or _place(config))
-    elif place is not None:
-        raise UsageError("the entries are read from PATH or --from a topic, not from both")
-    else:
-        entries = _in_topic(from_topic, nameservers, timeout)
-    first = time_text(first_ms) if since is not None else ""
-    end = time_text(end_ms) if until is not None else "~"
+    is_in_time = _between(since, until)
     found = (
         each
-        for each in entries
-        if first <= each.time < end
+        for each in _entries(place, config, from_topic, nameservers, timeout)
+        if is_in_time(each)
         and (user is None or each.user == user)
         and (topic is None or concerns(each, topic))
         and not (failed and not each.result)
@@ -99,6 +88,28 @@ def show(
     render.table(
         ("time", "server", "user", "address", "request", "names", "result"), map(_row, found)
     )
+
+
+def _between(since: str | None, until: str | None) -> Callable[[AuditEntry], bool]:
+    from sprocket.audit.entries import time_text
+    from sprocket.cli.times import between
+
+    first_ms, end_ms = between(since, until)
+    first = time_text(first_ms) if since is not None else ""
+    end = time_text(end_ms) if until is not None else "~"
+    return lambda entry: first <= entry.time < end
+
+
+def _entries(
+    place: Path | None, config: Path | None, topic: str | None, nameservers: str, timeout: float
+) -> Iterable[AuditEntry]:
+    from sprocket.audit.reading import entries_in
+
+    if topic is None:
+        return entries_in(place or _place(config))
+    if place is not None:
+        raise UsageError("the entries are read from PATH or --from a topic, not from both")
+    return _in_topic(topic, nameservers, timeout)
 
 
 def _in_topic(topic: str, nameservers: str, timeout: float) -> list[AuditEntry]:

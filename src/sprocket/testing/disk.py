@@ -145,6 +145,8 @@ class MemoryDisk:
         self.cold: dict[str, range] = {}
         #: By path, whether a mapped file is read ahead, where it was asked for.
         self.read_ahead: dict[str, bool] = {}
+        #: As many as some processes have.
+        self.open_files_max = 1024
         #: The result of `usage`, unless there is a capacity.
         self.usage_ratio = 0.1
         #: Most bytes of all files together; 0 for no limit.
