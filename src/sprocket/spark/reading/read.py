@@ -18,6 +18,7 @@ from sprocket.spark.options.options import BatchOptions, ReadOptions
 from sprocket.spark.reading.fetch import Fetcher
 from sprocket.spark.reading.pushdown import EVERYTHING, narrow_choice
 from sprocket.spark.reading.ranges import Range, Share
+from sprocket.spark.records.body_columns import BadBody, body_columns
 from sprocket.spark.records.decode import Decoder
 from sprocket.spark.worker import task_counter
 
@@ -58,10 +59,13 @@ class ShareReader:
             ReadFailed: a range cannot be read completely; the text has topic, queue and offset.
         """
         task_counter.task_begins()
-        decoder = Decoder(self.schema, self.options.filter)
+        bodies = body_columns(self.options, self.schema)
+        decoder = Decoder(self.schema, self.options.filter, bodies)
         with Fetcher(self.options, partition.addresses) as fetcher:
             for one in partition.share:
                 yield from self._range(one, fetcher, decoder)
+        if bodies is not None:
+            bodies.report(partition)
 
     def _range(self, wanted: Range, fetcher: Fetcher, decoder: Decoder) -> Iterator[pa.RecordBatch]:
         missing = wanted.records
@@ -71,7 +75,7 @@ class ShareReader:
                 for batch in decoder.decode(chunk.records, wanted.queue, chunk.start, end):
                     missing -= batch.num_rows
                     yield batch
-            except CorruptRecord as error:
+            except (CorruptRecord, BadBody) as error:
                 raise ReadFailed(f"{wanted.queue} from offset {chunk.start}: {error}") from error
         if missing and self.options.filter.is_all:
             report_loss(self.options, wanted.queue, f"{missing} messages are gone in {wanted}")
