@@ -15,7 +15,7 @@ from sprocket.message.queue import QueueId
 from sprocket.schemas.errors import RegistryUnavailable
 from sprocket.schemas.framing import join
 from sprocket.spark.options.options import BatchOptions, read_options
-from sprocket.spark.records.body_columns import BadBody, body_columns
+from sprocket.spark.records.body_columns import BadBody, body_columns, check_decoded
 from sprocket.spark.records.decode import Decoder
 from sprocket.spark.records.schema import EVENT_TYPE, arrow_schema
 from tests.spark.support import record
@@ -105,7 +105,7 @@ def test_events_are_columns_and_their_data_is_decoded() -> None:
 )
 def test_a_column_names_the_option_that_it_needs(fields: Any, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
-        decoded([b"x"], fields)
+        check_decoded(options(), [name for name, _, _ in fields])
 
 
 def test_nothing_is_decoded_that_is_not_asked_for() -> None:

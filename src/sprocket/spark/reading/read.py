@@ -18,7 +18,7 @@ from sprocket.spark.options.options import BatchOptions, ReadOptions
 from sprocket.spark.reading.fetch import AHEAD_MAX, Chunk, Fetcher
 from sprocket.spark.reading.pushdown import EVERYTHING, narrow_choice
 from sprocket.spark.reading.ranges import Range, Share
-from sprocket.spark.records.body_columns import BadBody, body_columns
+from sprocket.spark.records.body_columns import BadBody, body_columns, check_decoded
 from sprocket.spark.records.decode import Decoder
 from sprocket.spark.worker import task_counter
 
@@ -46,9 +46,13 @@ class ShareReader:
     Args:
         options: how to read.
         schema: of the batches.
+
+    Raises:
+        UsageError: a column needs an option that is not given.
     """
 
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
+        check_decoded(options, schema.names)
         self.options = options
         self.schema = schema
 

@@ -7,7 +7,7 @@ registry that does not answer raises, since it says nothing of the bodies.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,20 +26,22 @@ class BadBody(SprocketError):
     """A body does not fit, and `failOnBadBody` is true."""
 
 
-def body_columns(options: DecodeOptions, schema: pa.Schema) -> BodyColumns | None:
-    """What makes the columns of decoded bodies in a schema; None if it has none.
-
-    Raises:
-        UsageError: a column of the schema needs an option that is not given.
-    """
-    wanted = {name for name in (VALUE, VALUE_ERROR, EVENT) if name in schema.names}
-    if wanted - {EVENT} and options.body_format is None:
-        raise UsageError(
-            f"column {min(wanted - {EVENT})} needs option bodyFormat; the bytes of bodies are body"
-        )
-    if EVENT in wanted and options.event_prefix is None:
+def check_decoded(options: DecodeOptions, names: Sequence[str]) -> None:
+    """Raises UsageError if a column needs an option that is not given."""
+    for name in (VALUE, VALUE_ERROR):
+        if name in names and options.body_format is None:
+            raise UsageError(
+                f"the rocketmq source has no column {name}: did you mean body? Option bodyFormat "
+                "decodes it"
+            )
+    if EVENT in names and options.event_prefix is None:
         raise UsageError(f"column {EVENT} needs option cloudEvents")
-    return BodyColumns(options, schema) if wanted else None
+
+
+def body_columns(options: DecodeOptions, schema: pa.Schema) -> BodyColumns | None:
+    """What makes the columns of decoded bodies in a schema; None if it has none."""
+    has_any = any(name in schema.names for name in (VALUE, VALUE_ERROR, EVENT))
+    return BodyColumns(options, schema) if has_any else None
 
 
 class BodyColumns:

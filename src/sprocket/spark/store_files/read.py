@@ -28,7 +28,7 @@ from sprocket.spark.options.options import StoreOptions
 from sprocket.spark.reading.pushdown import EVERYTHING, narrow_choice
 from sprocket.spark.records import layout
 from sprocket.spark.records.batches import taken_apart
-from sprocket.spark.records.body_columns import BadBody, body_columns
+from sprocket.spark.records.body_columns import BadBody, body_columns, check_decoded
 from sprocket.spark.records.decode import Decoder, topics_of
 from sprocket.spark.records.layout import Layout
 from sprocket.spark.store_files.plan import Piece, plan_store
@@ -56,6 +56,7 @@ class StoreReader(DataSourceReader):
     """A batch read of a store's files."""
 
     def __init__(self, options: StoreOptions, schema: pa.Schema) -> None:
+        check_decoded(options, schema.names)
         self._options = options
         self._schema = schema
         self._wanted = EVERYTHING
