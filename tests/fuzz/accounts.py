@@ -105,7 +105,7 @@ def plain_acl_files(data: bytes) -> None:
 def plain_acl_lines(data: bytes) -> None:
     """The same of lines that may stand in such a file: each byte says which is next, so that YAML
     refuses fewer of them."""
-    lines = [_ACL_LINES[each % len(_ACL_LINES)] for each in data[:200]]
+    lines = [_ACL_LINES[each % len(_ACL_LINES)] for each in data[:60]]
     plain_acl_files("\n".join(["accounts:", *lines]).encode())
 
 
