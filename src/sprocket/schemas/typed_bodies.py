@@ -1,4 +1,4 @@
-"""Bodies as objects of a type: dataclasses, msgspec's structs, pydantic's models. Pure.
+"""Bodies as objects of a type: dataclasses, msgspec's structs, pydantic's models.
 
 pydantic is no dependency: a type with its methods `model_validate` and `model_dump` is taken for a
 model, and keeps pydantic's own rules, also of what JSON makes of NaN.
