@@ -58,6 +58,7 @@
     ├── CallRefused           a proxy refuses a call (proxy.messages.statuses)
     ├── ReadFailed            Spark: messages to read are gone (spark.options.loss)
     ├── WriteFailed           Spark: messages could not be written (spark.writing.send)
+    ├── TableConflict         another writer changed a table (spark.pipelines.tables.table)
     ├── StreamFailed          Spark: a streaming query failed (spark.pipelines.parts.streams)
     └── SparkFailed           the demo's Spark process failed (demo.tour)
 

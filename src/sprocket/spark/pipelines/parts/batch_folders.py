@@ -33,7 +33,7 @@ class BatchFolders:
         self._by = tuple(by)
 
     def last(self, query: str) -> int:
-        """See `Layout`: folders do not know whether they are whole."""
+        """See `BatchLayout`: folders do not know whether they are whole."""
         return -1
 
     def stage(self, rows: DataFrame, number: int) -> None:

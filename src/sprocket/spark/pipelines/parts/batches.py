@@ -4,8 +4,8 @@
     orders-archive/_sprocket/committed.json     the last whole batch, its query, and totals
     orders-archive/_sprocket/checkpoint/        Spark's checkpoint
 
-How rows lie in the folder is a `Layout`: Parquet in folders of the batches' numbers, or a table of
-Delta or Iceberg. A batch that is repeated after a kill gets the same messages from Spark's
+How rows lie in the folder is a `BatchLayout`: Parquet in folders of the batches' numbers, or a
+table of Delta or Iceberg. A batch that is repeated after a kill gets the same messages from Spark's
 checkpoint. It replaces what its first try wrote, or is left out if that was committed.
 """
 
@@ -48,7 +48,7 @@ class Mark:
     totals: Mapping[str, int] = field(default_factory=dict)
 
 
-class Layout(Protocol):
+class BatchLayout(Protocol):
     """How the rows of batches lie in a folder."""
 
     def last(self, query: str) -> int:
@@ -76,7 +76,7 @@ class Batches:
         layout: how its rows lie in it.
     """
 
-    def __init__(self, folder: Folder, layout: Layout) -> None:
+    def __init__(self, folder: Folder, layout: BatchLayout) -> None:
         self._layout = layout
         self.folder = folder
         self.checkpoint = self.folder.inner(_CHECKPOINT)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sprocket.base.errors import UsageError
 from sprocket.spark.pipelines.parts.batch_folders import BatchFolders
-from sprocket.spark.pipelines.parts.batches import MARK, Batches, Layout
+from sprocket.spark.pipelines.parts.batches import MARK, Batches, BatchLayout
 from sprocket.spark.pipelines.parts.folder import HIDDEN, Folder
 from sprocket.spark.pipelines.parts.job import setting
 from sprocket.spark.pipelines.tables.delta import DeltaTable
@@ -88,7 +88,7 @@ class TableSettings:
             folder.replace(_ABOUT, wanted)
         return batches
 
-    def _layout(self, session: SparkSession, folder: Folder, by: Sequence[str]) -> Layout:
+    def _layout(self, session: SparkSession, folder: Folder, by: Sequence[str]) -> BatchLayout:
         if self.form == PARQUET:
             return BatchFolders(session, folder, by=by)
         table = table_of(self.form, folder, by, pairs(self.storage), self.registered)

@@ -58,7 +58,7 @@ class TableLayout:
         self._compact_every = compact_every
 
     def last(self, query: str) -> int:
-        """See `Layout`: each commit of a table has its batch."""
+        """See `BatchLayout`: each commit of a table has its batch."""
         return self._table.last(query)
 
     def stage(self, rows: DataFrame, number: int) -> StagedFiles:
