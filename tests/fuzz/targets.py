@@ -49,6 +49,7 @@ from tests.fuzz.accounts import ACCOUNT_SEEDS, ACCOUNTS
 from tests.fuzz.doors import DOOR_SEEDS, DOORS
 from tests.fuzz.loop import run
 from tests.fuzz.rights import RIGHTS, RIGHTS_SEEDS
+from tests.fuzz.schemas import SCHEMA_SEEDS, SCHEMAS
 from tests.fuzz.views import VIEW_SEEDS, VIEWS
 from tests.proxy.http2 import kit
 from tests.proxy.http2.kit import HELLO, Recorder, block, headers_frame, request_headers
@@ -297,6 +298,7 @@ TARGETS: dict[str, Target] = {
         *DOORS,
         *ACCOUNTS,
         *RIGHTS,
+        *SCHEMAS,
         *VIEWS,
     )
 }
@@ -363,5 +365,6 @@ _SEEDS: dict[str, Callable[[], list[bytes]]] = {
     **DOOR_SEEDS,
     **ACCOUNT_SEEDS,
     **RIGHTS_SEEDS,
+    **SCHEMA_SEEDS,
     **VIEW_SEEDS,
 }

@@ -45,7 +45,8 @@ def order_set() -> bytes:
     shop = found.file.add(
         name="shop.proto", package="shop", syntax="proto3",
         dependency=["money.proto", "google/protobuf/timestamp.proto",
-                    "google/protobuf/wrappers.proto", "google/protobuf/any.proto"],
+                    "google/protobuf/wrappers.proto", "google/protobuf/any.proto",
+                    "google/protobuf/duration.proto"],
     )  # fmt: skip
     state = shop.enum_type.add(name="State")
     state.value.add(name="NEW", number=0)

@@ -7,13 +7,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from google.protobuf import descriptor_pb2
 from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sprocket.schemas.descriptors import files_of
 from sprocket.schemas.errors import BodyMismatch, SchemaInvalid
 from sprocket.schemas.protobuf_bodies import ProtobufBodies
-from tests.schemas.parts import order_files
+from tests.schemas.parts import order_files, order_set
 
 ORDERS = ProtobufBodies(order_files(), "shop.Order")
 FULL: dict[str, Any] = {
@@ -103,6 +105,27 @@ def test_places_name_messages_of_the_last_file() -> None:
 def test_a_message_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(SchemaInvalid, match=r"no message shop\.Oder: there are shop\.Order"):
         ProtobufBodies(order_files(), "shop.Oder")
+
+
+def test_messages_of_known_names_and_maps_with_other_fields_are_what_they_are() -> None:
+    time = descriptor_pb2.FileDescriptorProto(name="t.proto", package="google.protobuf")
+    time.message_type.add(name="Timestamp").field.add(name="odd", number=1, type=5, label=1)
+    time.message_type.add(name="Int64Value").field.add(name="value", number=1, type=5, label=3)
+    for name, expected in (("Timestamp", {"odd": 7}), ("Int64Value", {"value": [7]})):
+        codec = ProtobufBodies([time.SerializeToString()], f"google.protobuf.{name}")
+        assert codec.decode(b"\x08\x07") == expected
+    shop = order_set().replace(b"\x12\r\n\x05value\x18\x02", b"\x12\r\n\x05Value\x18\x02")
+    renamed = ProtobufBodies(files_of(shop), "shop.Order")
+    assert renamed.decode(ORDERS.encode(FULL)) == FULL
+    other = order_set().replace(b"\x12\r\n\x05value\x18\x02", b"\x12\r\n\x05value\x18\x03")
+    with pytest.raises(SchemaInvalid):
+        ProtobufBodies(files_of(other), "shop.Order")
+
+
+def test_durations_have_one_sign() -> None:
+    codec = ProtobufBodies(order_files(), "google.protobuf.Duration")
+    for value in (timedelta(seconds=-1.5), timedelta(days=3, microseconds=1), timedelta()):
+        assert codec.decode(codec.encode(value)) == value
 
 
 @given(st.binary(max_size=80))

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 #: The format that a registry says.
 AUTO = "auto"
-_USER, _PASSWORD = "SPROCKET_REGISTRY_USER", "SPROCKET_REGISTRY_PASSWORD"
-_TOKEN, _AUTHORITIES = "SPROCKET_REGISTRY_TOKEN", "SPROCKET_REGISTRY_AUTHORITIES"
 
 Decode = Annotated[
     str | None,
@@ -48,7 +46,8 @@ Registry = Annotated[
         "--registry",
         metavar="URL|FOLDER",
         help="Where schemas are whose numbers bodies begin with. Its user and password, or its "
-        f"token, are in {_USER}, {_PASSWORD} and {_TOKEN}.",
+        "token, are in SPROCKET_REGISTRY_USER, SPROCKET_REGISTRY_PASSWORD and "
+        "SPROCKET_REGISTRY_TOKEN.",
     ),
 ]
 
@@ -141,12 +140,7 @@ def registry_of(text: str) -> RegistryAccess | Path:
         if not Path(text).is_dir():
             raise UsageError(f"--registry {text}: neither a URL nor a folder")
         return Path(text)
-    from sprocket.schemas.http_registry import RegistryAccess
+    from sprocket.schemas.http_registry import ENVIRONMENT, RegistryAccess
 
-    given: dict[str, Any] = {
-        "user": os.environ.get(_USER),
-        "password": os.environ.get(_PASSWORD),
-        "token": os.environ.get(_TOKEN),
-        "authorities": os.environ.get(_AUTHORITIES),
-    }
+    given: dict[str, Any] = {name: os.environ.get(each) for name, each in ENVIRONMENT.items()}
     return RegistryAccess(text, **given)

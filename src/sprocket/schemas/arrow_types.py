@@ -18,10 +18,11 @@ from sprocket.schemas.errors import SchemaInvalid
 from sprocket.schemas.protobuf_bodies import (
     DURATION,
     TIMESTAMP,
-    WRAPPERS,
     ProtobufBodies,
     is_map,
     is_repeated,
+    map_fields,
+    stands_for,
 )
 
 #: Types that refer to each other grow without bound when they are written out.
@@ -138,12 +139,13 @@ class _Types:
     def message(self, descriptor: Any, within: tuple[str, ...]) -> pa.DataType:
         """The type of a Protobuf message inside the messages `within`."""
         name = descriptor.full_name
-        if name == TIMESTAMP:
+        special = stands_for(descriptor)
+        if special == TIMESTAMP:
             return _UTC
-        if name == DURATION:
+        if special == DURATION:
             return pa.duration("us")
-        if name in WRAPPERS:
-            return _PROTOBUF[descriptor.fields_by_name["value"].type]
+        if special is not None:
+            return _PROTOBUF[descriptor.fields[0].type]
         if name in within:
             return pa.string()
         inside = (*within, name)
@@ -151,7 +153,7 @@ class _Types:
 
     def _field(self, field: Any, within: tuple[str, ...]) -> pa.DataType:
         if is_map(field):
-            key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+            key, value = map_fields(field)
             return pa.map_(_PROTOBUF[key.type], self._single(value, within))
         kind = self._single(field, within)
         return pa.list_(kind) if is_repeated(field) else kind

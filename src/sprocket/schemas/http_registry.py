@@ -22,6 +22,13 @@ from sprocket.schemas.descriptors import named
 from sprocket.schemas.errors import RegistryUnavailable, SchemaInvalid, SchemaNotFound
 from sprocket.schemas.registered import RegisteredSchema, SchemaKind
 
+#: Variables of the environment with who asks, by attribute of `RegistryAccess`.
+ENVIRONMENT = {
+    "user": "SPROCKET_REGISTRY_USER",
+    "password": "SPROCKET_REGISTRY_PASSWORD",
+    "token": "SPROCKET_REGISTRY_TOKEN",
+    "authorities": "SPROCKET_REGISTRY_AUTHORITIES",
+}
 _ANSWER_BYTES_MAX = 4 << 20
 #: Schemas that one schema refers to, in all.
 _REFERENCES_MAX = 100

@@ -156,17 +156,39 @@ def is_map(field: Any) -> bool:
     return kind is not None and kind.GetOptions().map_entry
 
 
+def map_fields(field: Any) -> tuple[Any, Any]:
+    """The fields of a map's key and value; their numbers count, and not their names.
+
+    Raises:
+        SchemaInvalid: the map has other fields.
+    """
+    fields = field.message_type.fields_by_number
+    if sorted(fields) != [1, 2] or fields[1].message_type is not None:
+        raise SchemaInvalid(f"{field.full_name} is no map of Protobuf")
+    return fields[1], fields[2]
+
+
+def stands_for(descriptor: Any) -> str | None:
+    """The name of a message that stands for another value: a time, a duration, a wrapped one.
+
+    A schema may define messages of these names with other fields; those are messages like any.
+    """
+    name: str = descriptor.full_name
+    fields = {one.name: one.type for one in descriptor.fields}
+    if name in (TIMESTAMP, DURATION):
+        return name if fields == {"seconds": 3, "nanos": 5} else None
+    is_value = fields.keys() == {"value"} and descriptor.fields[0].message_type is None
+    return name if name in WRAPPERS and is_value and not is_repeated(descriptor.fields[0]) else None
+
+
 def _message(descriptor: Any, made: dict[str, _Plain]) -> _Plain:
     """Makes the function that turns a message into plain values."""
     name = descriptor.full_name
     if name in made:
         return made[name]
-    if name == TIMESTAMP:
-        return _timestamp
-    if name == DURATION:
-        return _duration
-    if name in WRAPPERS:
-        return lambda message: message.value
+    special = stands_for(descriptor)
+    if special is not None:
+        return _SPECIAL.get(special, lambda message: message.value)
     fields: list[tuple[str, bool, _Plain]] = []
 
     def plain(message: Any) -> dict[str, Any]:
@@ -184,7 +206,7 @@ def _message(descriptor: Any, made: dict[str, _Plain]) -> _Plain:
 
 def _field(field: Any, made: dict[str, _Plain]) -> _Plain:
     if is_map(field):
-        turn = _value(field.message_type.fields_by_name["value"], made)
+        turn = _value(map_fields(field)[1], made)
         return lambda found: {key: turn(found[key]) for key in found}
     turn = _value(field, made)
     if is_repeated(field):
@@ -211,6 +233,9 @@ def _duration(message: Any) -> timedelta:
     return timedelta(seconds=message.seconds, microseconds=message.nanos / 1000)
 
 
+_SPECIAL: dict[str, _Plain] = {TIMESTAMP: _timestamp, DURATION: _duration}
+
+
 def _fill(message: Any, value: Any) -> None:
     """Sets the fields of a message from a dict."""
     descriptor = message.DESCRIPTOR
@@ -218,16 +243,20 @@ def _fill(message: Any, value: Any) -> None:
     if isinstance(value, Message):
         message.CopyFrom(value)
         return
-    if name == TIMESTAMP and isinstance(value, datetime):
+    special = stands_for(descriptor)
+    if special == TIMESTAMP and isinstance(value, datetime):
         if value.tzinfo is None:
             raise ValueError(f"{value} has no time zone")
         micros = (value - _EPOCH) // timedelta(microseconds=1)
         message.seconds, message.nanos = micros // 1_000_000, micros % 1_000_000 * 1000
         return
-    if name == DURATION and isinstance(value, timedelta):
-        message.FromTimedelta(value)
+    if special == DURATION and isinstance(value, timedelta):
+        micros = value // timedelta(microseconds=1)
+        sign = -1 if micros < 0 else 1  # both parts have it
+        message.seconds = sign * (abs(micros) // 1_000_000)
+        message.nanos = sign * (abs(micros) % 1_000_000 * 1000)
         return
-    if name in WRAPPERS and not isinstance(value, Mapping):
+    if special in WRAPPERS and not isinstance(value, Mapping):
         message.value = value
         message.SetInParent()
         return
@@ -245,7 +274,7 @@ def _fill(message: Any, value: Any) -> None:
 def _set(message: Any, field: Any, value: Any) -> None:
     if is_map(field):
         there = getattr(message, field.name)
-        inner = field.message_type.fields_by_name["value"]
+        inner = map_fields(field)[1]
         for key, each in value.items():
             if inner.message_type is not None:
                 _fill(there[key], each)

@@ -17,12 +17,15 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sp
 from sprocket import Message
 from sprocket.base.errors import UsageError
 from sprocket.client.blocking import Producer
+from sprocket.schemas.avro_bodies import AvroBodies
+from sprocket.schemas.framing import join
 from sprocket.spark.pipelines import Archive
 from sprocket.spark.pipelines import archive as archives
 from sprocket.spark.pipelines.parts.batches import Batches
 from sprocket.spark.pipelines.parts.progress import Progress
 from sprocket.spark.pipelines.parts.streams import StreamFailed
 from tests.cli.parts import sprocket
+from tests.schemas.parts import AVRO_ORDER, ORDER
 from tests.spark.pipelines.shop import CORRUPT, ORDERS, body_of, rows, tag_of
 
 if TYPE_CHECKING:
@@ -234,3 +237,32 @@ def _kill_tree(root: int) -> None:
             os.kill(process, signal.SIGKILL)
         except ProcessLookupError:
             continue
+
+
+def test_bodies_by_a_schema_are_columns_and_the_others_are_kept(
+    spark: SparkSession, shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fastavro")
+    (tmp_path / "1.avsc").write_text(AVRO_ORDER)
+    avro = AvroBodies(AVRO_ORDER).encode(ORDER)
+    with Producer("p", nameservers=shop) as producer:
+        producer.send(Message("avro", join(1, avro)))
+        producer.send(Message("avro", b"plain"))
+    given = ("bodyFormat=avro", f"schemaRegistry={tmp_path}", "schemaSubject=1")
+    job = Archive(
+        nameservers=shop, topics=("avro",), folder=str(tmp_path / "a"), body="decoded",
+        options=given,
+    )  # fmt: skip
+    done = job.run(spark)
+    assert (done.rows, done.corrupt) == (2, 1)
+    kept = archives.read(spark, job.folder)
+    found = set(rows(kept, "data.id", "body_corrupt", "body"))
+    assert found == {("o-1", None, join(1, avro)), (None, b"plain", b"plain")}
+
+    monkeypatch.setenv("SPROCKET_REGISTRY_USER", "u")
+    assert job.source()["schemaRegistryUser"] == "u"
+    assert "schemaRegistryUser" not in replace(job, options=()).source()
+    with pytest.raises(UsageError, match="need --option bodyFormat"):
+        replace(job, options=(), folder=str(tmp_path / "b")).run(spark)
+    with pytest.raises(UsageError, match="those of option bodySchema"):
+        replace(job, schema="a int", folder=str(tmp_path / "c")).run(spark)

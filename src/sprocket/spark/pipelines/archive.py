@@ -96,10 +96,11 @@ class Archive(TableSettings, TopicJob):
         default=(),
     )
     body: str = setting(
-        "Bodies as they are (raw), or opened as JSON (json).",
+        "Bodies as they are (raw), opened as JSON (json), or decoded by the source's options "
+        "bodyFormat, bodySchema and schemaRegistry (decoded).",
         option="body",
         default="raw",
-        choices=("raw", "json"),
+        choices=("raw", "json", "decoded"),
     )
     schema: str | None = setting(
         "Columns of JSON bodies: `amount double, items array<string>`. Without it they are found "
@@ -148,7 +149,7 @@ class Archive(TableSettings, TopicJob):
         corrupt = f.count(bodies.CORRUPT) if schema is not None else f.count(f.lit(None))
         write = batches.append(rows, {"rows": f.count(f.lit(1)), "corrupt": corrupt})
         writer = (
-            self._stream(session)
+            self._stream(session, schema)
             .writeStream.foreachBatch(write)
             .option("checkpointLocation", batches.checkpoint)
             .trigger(**trigger(follows=self.follows, every_s=self.every_s))
@@ -197,12 +198,14 @@ class Archive(TableSettings, TopicJob):
                 frame = frame.withColumn(name, f.col(outside)[name])
         return frame
 
-    def _stream(self, session: SparkSession) -> DataFrame:
+    def _stream(self, session: SparkSession, schema: StructType | None) -> DataFrame:
         options = {"startingOffsets": "earliest", **self.reading()}
         options["maxOffsetsPerTrigger"] = str(max(1, self.batch_rows))
         if self.group is not None:
             options["group"] = self.group
-        return session.readStream.format("rocketmq").schema(COLUMNS).options(**options).load()
+        has_values = schema is not None and self.body == "decoded"
+        columns = bodies.with_value(COLUMNS, schema) if has_values else COLUMNS
+        return session.readStream.format("rocketmq").schema(columns).options(**options).load()
 
     def _schema(self, session: SparkSession, batches: Batches) -> tuple[StructType | None, bool]:
         """The schema of bodies, None for raw ones, and whether raw bodies are kept."""
@@ -213,12 +216,15 @@ class Archive(TableSettings, TopicJob):
                 raise UsageError("a schema is for bodies that are opened: body json")
             schema = None
         elif self.schema is not None:
+            if self.body == "decoded":
+                raise UsageError("the columns of decoded bodies are those of option bodySchema")
             schema = bodies.struct(self.schema)
         else:
             known = batches.folder.read(_ABOUT)
             if known is not None and known.get("schema") is not None:
                 return StructType.fromJson(known["schema"]), True
-            schema = self._inferred(session)
+            is_decoded = self.body == "decoded"
+            schema = bodies.decoded(self.reading()) if is_decoded else self._inferred(session)
         self._remember(batches, schema)
         return schema, self.keeps_body or (schema is not None and self.schema is None)
 

@@ -1,11 +1,12 @@
-"""Bodies in an archive: kept as they are, or parsed as JSON. No body is ever lost.
+"""Bodies in an archive: kept as they are, parsed as JSON, or decoded. None is ever lost.
 
-A body that is no JSON of the schema is kept whole in the column `body_corrupt`; `data` then holds
+A body that does not fit the schema is kept whole in the column `body_corrupt`; `data` then holds
 the fields that could be read, or null.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sprocket.base.errors import UsageError
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 DATA = "data"
+#: Columns of the source that has decoded bodies.
+VALUE, VALUE_ERROR = "value", "value_error"
 CORRUPT = "body_corrupt"
 _REST = "_sprocket_corrupt"
 
@@ -74,11 +77,46 @@ def inferred(session: SparkSession, frame: DataFrame, rows: int) -> StructType:
     return StructType(named)
 
 
+def decoded(given: Mapping[str, str]) -> StructType:
+    """The schema of bodies that options of the source say.
+
+    Raises:
+        UsageError: they say none, or bodies are no records.
+        SchemaNotFound, RegistryUnavailable: the registry does not say it.
+    """
+    from pyspark.sql.types import StructType
+
+    from sprocket.spark.options.options import value_ddl_of
+
+    if not any(name.lower() == "bodyformat" for name in given):
+        raise UsageError("decoded bodies need --option bodyFormat=json, avro or protobuf")
+    whole = StructType.fromDDL(f"{VALUE} {value_ddl_of(given)}")
+    assert isinstance(whole, StructType), "columns are"
+    kind = whole.fields[0].dataType
+    if not isinstance(kind, StructType):
+        raise UsageError(f"the bodies are no records, but {kind.simpleString()}")
+    return kind
+
+
+def with_value(columns: str, schema: StructType | None) -> StructType:
+    """The columns to read, as DDL, and those of decoded bodies."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    plain = StructType.fromDDL(columns)
+    assert isinstance(plain, StructType), "columns are"
+    made = [StructField(VALUE, schema or StringType()), StructField(VALUE_ERROR, StringType())]
+    return StructType([*plain.fields, *made])
+
+
 def opened(frame: DataFrame, schema: StructType, *, keeps_body: bool) -> DataFrame:
     """The rows with `data` and `body_corrupt` in place of `body`, or beside it."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import StringType, StructField, StructType
 
+    if VALUE in frame.columns:  # the source has decoded them
+        is_misfit = f.col(VALUE_ERROR).isNotNull()
+        made = frame.withColumn(CORRUPT, f.when(is_misfit, f.col("body")))
+        return made.withColumnRenamed(VALUE, DATA).drop(VALUE_ERROR)
     whole = StructType([*schema.fields, StructField(_REST, StringType())])
     read = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _REST}
     made = frame.withColumn(DATA, f.from_json(f.col("body").cast("string"), whole, read))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -151,6 +152,14 @@ class Job:
             if not separator or not name.strip():
                 raise UsageError(f"an option is NAME=VALUE, not {text!r}")
             chosen[name.strip()] = value
+        if any(name.lower() == "schemaregistry" for name in chosen):
+            # Secrets do not belong into a command.
+            from sprocket.schemas.http_registry import ENVIRONMENT
+
+            for attribute, variable in ENVIRONMENT.items():
+                if variable in os.environ:
+                    name = f"schemaRegistry{attribute.capitalize()}"
+                    chosen.setdefault(name, os.environ[variable])
         return chosen
 
     def digest(self, *names: str) -> str:
