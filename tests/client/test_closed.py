@@ -20,7 +20,7 @@ from sprocket.client.pull_consumer import PullConsumer
 from sprocket.client.push_consumer import PushConsumer
 from sprocket.client.simple_consumer import SimpleConsumer
 from sprocket.client.tracing import Tracer
-from sprocket.client.transactional_producer import TransactionalProducer
+from sprocket.client.transactional_producer import Outcome, TransactionalProducer
 from sprocket.message.message import Message
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.protocol.bodies import AclBody, PolicyBody, PolicyEntryBody, UserBody
@@ -64,11 +64,11 @@ class Shop:
                 await producer.send(Message("T", body))
 
 
-def play(test: Callable[[Shop], Awaitable[None]]) -> None:
+def play(test: Callable[[Shop], Awaitable[None]], **settings: Any) -> None:
     async def main(network: Network) -> None:
         first = {key: INNER[key] for key in ("first_user", "inner_keys")}
         names = NameServerConfig(authentication=True, authorization=True, **first)
-        broker = BrokerConfig(auto_create_topics=False, trace_topic=True, **INNER)
+        broker = BrokerConfig(auto_create_topics=False, trace_topic=True, **INNER, **settings)
         cluster = Cluster(network, "closed", brokers=1, broker=broker, nameserver=names)
         await cluster.start()
         root = Asker(cluster.brokers[0].server, ROOT_USER)
@@ -182,6 +182,32 @@ def test_transactions_are_committed_and_checked() -> None:
         assert sum(ends) == 1
 
     play(test)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.COMMIT, Outcome.ROLLBACK])
+def test_the_broker_asks_a_producer_that_signs_how_a_transaction_ended(outcome: Outcome) -> None:
+    """The broker's question has no signature, and the producer's answer has one."""
+    asked: list[bytes] = []
+
+    def check(message: Any) -> Outcome:
+        asked.append(message.body)
+        return Outcome.UNKNOWN if len(asked) == 1 else outcome
+
+    async def test(shop: Shop) -> None:
+        producer = TransactionalProducer(
+            "p", check=check, config=ProducerConfig(**KEYS), **shop.given
+        )
+        async with producer:
+            async with producer.transaction(Message("T", b"paid")) as begun:
+                begun.leave_open()
+            await some(asked, 2)
+            await asyncio.sleep(5)
+        async with PullConsumer("g", config=PullConfig(**KEYS), **shop.given) as pulling:
+            ends = [await pulling.max_offset(each) for each in await pulling.queues("T")]
+        assert sum(ends) == (outcome is Outcome.COMMIT)
+        assert asked == [b"paid", b"paid"]
+
+    play(test, transaction_timeout_ms=1_000, transaction_check_ms=1_000)
 
 
 @pytest.mark.parametrize("mode", ["pull", "pop"])

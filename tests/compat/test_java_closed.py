@@ -40,6 +40,8 @@ SETTINGS = {
     "broker.authentication": True,
     "broker.authorization": True,
     "broker.first_user": '{"username":"robot","password":"keepItQuiet"}',
+    "broker.transaction_timeout_ms": 1000,
+    "broker.transaction_check_ms": 1000,
 }
 SHOP = {"accessKey": "shop", "secretKey": "shopsSecret"}
 #: Seconds that a run of the tool may take.
@@ -166,10 +168,15 @@ def test_javas_clients_send_consume_and_end_transactions_with_keys(
         )  # fmt: skip
         driver.call("producer.sendInTransaction", name="T", topic="Orders", text="two")
         driver.call(
+            "producer.sendInTransaction", name="T", topic="Orders", text="three", local="unknown",
+            check=["unknown", "commit"],
+        )  # fmt: skip
+        driver.call(
             "consumer.start", group="Shop", namesrv=closed.names, topic="Orders",
             failTimes=1, **{"from": "first"}, **SHOP,
         )  # fmt: skip
-        driver.wait_messages(4)  # each once more, by the retry topic
+        bodies = [each["body"] for each in driver.wait_messages(6)]
+        assert sorted(bodies) == [b"one", b"one", b"three", b"three", b"two", b"two"]
         with pytest.raises(JavaCallError) as refused:
             driver.call("producer.send", topic="Secret", text="no")
         assert "16" in str(refused.value) or "permission" in str(refused.value)

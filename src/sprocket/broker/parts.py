@@ -348,6 +348,8 @@ class BrokerParts:
 
     def _topic_changed(self, name: str) -> None:
         topic = self.tables.topics.get(name)
+        if topic is None and self.measures is not None:
+            self.measures.forget(name)
         is_batch = topic is not None and has_batch_queues(topic.attributes)
         self._store.batches.set_kind(name, is_batch=is_batch)
         self.files.topics.changed()

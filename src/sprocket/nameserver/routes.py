@@ -56,6 +56,7 @@ class RouteTable:
         expiry_ms: int = 120_000,
         topics_max: int = 200_000,
         brokers_max: int = 10_000,
+        static_entries_max: int = 1_000_000,
         absent_are_deleted: bool = False,
         on_smallest: Callable[[SmallestChange], None] | None = None,
     ) -> None:
@@ -69,7 +70,7 @@ class RouteTable:
         self._topics: dict[str, dict[str, BrokerQueues]] = {}
         #: The topics of each broker, so that one that comes or goes costs only its own topics.
         self._topics_of: dict[str, set[str]] = {}
-        self._static = StaticTopics()
+        self._static = StaticTopics(static_entries_max)
         #: Broker names and numbers by the connection of their last registration: most connections
         #: that close are those of clients.
         self._registered: dict[Hashable, set[tuple[str, int]]] = {}
@@ -90,7 +91,8 @@ class RouteTable:
             The master of its broker if there is one, else itself.
 
         Raises:
-            SystemFailure: the table has its largest number of brokers or topics.
+            SystemFailure: the table has its largest number of brokers, topics, or queues of static
+                topics.
             Superseded: another process has this number in a newer epoch.
         """
         # All checks come first, so that a refused registration changes nothing.
@@ -258,6 +260,7 @@ class RouteTable:
         if is_new and held >= self._brokers_max:
             raise SystemFailure(f"{held} broker processes are registered, no more are taken")
         self._check_topics(registration.topics)
+        self._static.check(registration.broker, registration.mappings, self._brokers.keys())
 
     def _check_topics(self, topics: Iterable[str]) -> None:
         more = sum(1 for topic in topics if topic not in self._topics)
@@ -380,3 +383,4 @@ class RouteTable:
             for name, number in known
         )
         assert self._topics.keys() >= set(self._static.topics())
+        self._static.validate()

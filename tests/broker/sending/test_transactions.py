@@ -265,7 +265,7 @@ def test_a_producer_is_asked_when_its_time_is_over_and_then_again_and_again() ->
         header = asked.read(CheckTransaction)
         (shown,) = scan(bytes(asked.body))
         assert asked.is_oneway
-        assert (header.topic, header.msg_id, header.transaction_id) == (HALF, "u1", "u1")
+        assert (header.topic, header.msg_id, header.transaction_id) == ("T", "u1", "u1")
         assert header.tran_state_table_offset == end.tran_state_table_offset + 1
         assert header.commit_log_offset > end.commit_log_offset
         assert (shown.topic, shown.body, shown.tag, shown.sys_flag) == ("T", b"paid", "t", 0)

@@ -5,9 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sprocket.broker.broker import Broker
 from sprocket.broker.tables import measures as module
 from sprocket.broker.tables.measures import BrokerMeasures, CallKind, MeasuredVolumes
 from sprocket.broker.tables.volumes import Volumes
+from sprocket.protocol.requests.topic import DeleteTopic
+from sprocket.testing.clock import LoopClock
+from sprocket.testing.entropy import SeededEntropy
+from sprocket.testing.loop import simulate
+from tests.broker.parts import CONFIG, ROOT, STORE, SUCCESS, Asker, new_disk
 
 PUTS = st.lists(
     st.tuples(st.sampled_from(["a", "b"]), st.integers(1, 6 << 20), st.integers(1, 5)), max_size=30
@@ -51,3 +57,29 @@ def test_times_are_in_the_units_of_rocketmq() -> None:
     measures.delayed("a", -5)
     assert (measures.commits["a"].counts[1], measures.commits["a"].total) == (1, 7)
     assert (measures.delays["a"].counts[:2], measures.delays["a"].total) == ([1, 1], 61)
+
+
+def test_a_topic_that_was_deleted_makes_room_for_another() -> None:
+    measures = BrokerMeasures()
+
+    async def test(asker: Asker) -> None:
+        for number in range(3):
+            await asker.create(f"t{number}")
+            await asker.send(f"t{number}", b"body", TIMER_DELAY_SEC="60")
+            await asker.send(f"t{number}")
+            assert f"t{number}" in measures.sizes
+            assert await asker.code(DeleteTopic(topic=f"t{number}")) == SUCCESS
+        assert [each for each in measures.sizes if each.startswith("t")] == []
+        assert [each for each in measures.delays if each.startswith("t")] == []
+
+    async def main() -> None:
+        broker = Broker(
+            CONFIG, store=STORE, root=ROOT, disk=new_disk(), clock=LoopClock(),
+            entropy=SeededEntropy(1), measures=measures,
+        )  # fmt: skip
+        async with broker:
+            asker = Asker(broker)
+            async with asker.pool:
+                await test(asker)
+
+    simulate(lambda network: main())

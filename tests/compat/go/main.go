@@ -108,15 +108,23 @@ func seen(one *primitive.MessageExt) map[string]any {
 	}
 }
 
-func produce(t task) {
+func (t task) options() []producer.Option {
 	options := []producer.Option{
 		producer.WithNsResolver(t.resolver()), producer.WithGroupName(t.Group),
 		producer.WithSendMsgTimeout(15 * time.Second),
 	}
 	if t.Secret != "" {
-		options = append(options, producer.WithCredentials(
-			primitive.Credentials{AccessKey: t.Group, SecretKey: t.Secret}))
+		options = append(options, producer.WithCredentials(t.credentials()))
 	}
+	return options
+}
+
+func (t task) credentials() primitive.Credentials {
+	return primitive.Credentials{AccessKey: t.Group, SecretKey: t.Secret}
+}
+
+func produce(t task) {
+	options := t.options()
 	if t.How == "sharded" {
 		options = append(options, producer.WithQueueSelector(producer.NewHashQueueSelector()))
 	}
@@ -141,6 +149,12 @@ func produce(t task) {
 			switch t.How {
 			case "oneway":
 				must(p.SendOneWay(ctx, one))
+			case "try":
+				if result, err := p.SendSync(ctx, one); err != nil {
+					tell(map[string]any{"error": err.Error()})
+				} else {
+					tell(told(result))
+				}
 			case "async":
 				waiting.Add(1)
 				must(p.SendAsync(ctx, func(_ context.Context, result *primitive.SendResult, err error) {
@@ -204,8 +218,7 @@ func (fates) CheckLocalTransaction(one *primitive.MessageExt) primitive.LocalTra
 }
 
 func transact(t task) {
-	p, err := rocketmq.NewTransactionProducer(fates{},
-		producer.WithNsResolver(t.resolver()), producer.WithGroupName(t.Group))
+	p, err := rocketmq.NewTransactionProducer(fates{}, t.options()...)
 	must(err)
 	must(p.Start())
 	for _, one := range t.made() {
@@ -226,6 +239,9 @@ func consume(t task) {
 		consumer.WithNsResolver(t.resolver()), consumer.WithGroupName(t.Group),
 		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
 		consumer.WithConsumerOrder(t.IsOrdered),
+	}
+	if t.Secret != "" {
+		options = append(options, consumer.WithCredentials(t.credentials()))
 	}
 	if t.TriesMax > 0 {
 		options = append(options, consumer.WithMaxReconsumeTimes(t.TriesMax))

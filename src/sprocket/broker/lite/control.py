@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sprocket.base.errors import InvalidParameter, ReplyError
+from sprocket.base.errors import InvalidParameter, NoPermission, ReplyError
 from sprocket.base.ports import Clock
+from sprocket.base.suggestions import shown
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.lite.held import HeldLitePops
 from sprocket.broker.lite.ready import ReadyLites
@@ -90,6 +91,7 @@ class LiteControlRequests:
                 code 2018, there are too many subscriptions.
             InvalidParameter: a client, group or topic is missing, or a lite topic has an invalid
                 name.
+            NoPermission: a user names a client of another group.
         """
         body = LiteSubscriptionBody()
         if command.body:
@@ -99,8 +101,22 @@ class LiteControlRequests:
         if sum(len(entry.lite_topic_set or ()) for entry in body.subscription_set) > _LITES_MAX:
             raise InvalidParameter(f"a request names at most {_LITES_MAX} lite topics")
         for entry in body.subscription_set:
+            if command.user:
+                self._check_owner(entry)
             self._change(entry, peer)
         return Reply()
+
+    # Whoever asks has the rights to the group that it names. The id of a client is a mere text, and
+    # a client has one group as long as it lives.
+    def _check_owner(self, entry: LiteSubscriptionEntry) -> None:
+        """Keeps a user who may consume in one group from the clients of another.
+
+        Raises:
+            NoPermission: the client is known in another group.
+        """
+        known = self._subscriptions.find(entry.client_id or "")
+        if known is not None and known.group != entry.group:
+            raise NoPermission(f"the client is none of group {shown(entry.group or '')}")
 
     def _change(self, entry: LiteSubscriptionEntry, peer: Peer) -> None:
         client_id, group, parent = entry.client_id or "", entry.group or "", entry.topic or ""

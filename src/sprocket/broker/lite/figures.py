@@ -179,7 +179,7 @@ class LiteFigureRequests:
             lite_topic_count=-1,
             last_access_time=-1,
         )
-        if client is not None:
+        if client is not None and (client.group, client.parent) == (group, parent):
             count = max(0, min(header.max_count, _NAMES_MAX))
             body.lite_topic_count = len(client.lites)
             body.lite_topic_set = [

@@ -37,7 +37,7 @@ from sprocket.message import properties as names
 from sprocket.message.ids import offset_id, parse_offset_id
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import Draft, Record, parse
-from sprocket.message.topic import CHECKS_EXHAUSTED, HALF
+from sprocket.message.topic import CHECKS_EXHAUSTED
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.transaction import (
@@ -96,14 +96,18 @@ class LiveProducers:
 
     def ask(self, copy: Half, found: StoredHalf, asked: bytes) -> None:
         """Sends a check to a producer of the half message's group, one-way; each time to another
-        one."""
+        one.
+
+        Clients answer with the topic that the check names. RocketMQ's broker names that of half
+        messages, to which nobody has rights, so at a closed one it refuses each answer.
+        """
         client = self._choose(found.properties.get(names.PRODUCER_GROUP, ""))
         self._turn += 1
         if client is None:
             return
         unique_key = found.properties.get(names.UNIQUE_KEY)
         header = CheckTransaction(
-            topic=HALF,
+            topic=_topic(found.record, found.properties),
             tran_state_table_offset=copy.offset,
             commit_log_offset=copy.log_offset,
             msg_id=unique_key,

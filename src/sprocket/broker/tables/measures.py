@@ -87,6 +87,11 @@ class BrokerMeasures:
         """Counts a transaction that was committed so long after its message was sent."""
         _observe(self.commits, topic, _COMMITS, max(after_ms, 0) // 1_000, 1)
 
+    def forget(self, topic: str) -> None:
+        """Drops what is known of a topic that was deleted."""
+        for table in (self.sizes, self.commits, self.delays):
+            table.pop(topic, None)
+
     def delayed(self, topic: str, for_ms: int) -> None:
         """Counts a message that is to wait so long."""
         _observe(self.delays, topic, _DELAYS, max(for_ms, 0) // 1_000, 1)
