@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sprocketmq[spark]'")
@@ -17,7 +19,10 @@ from pyspark.sql.types import (
 )
 
 from sprocket.base.errors import UsageError
-from sprocket.spark.pipelines.tables.columns import arrow_columns, check_partition
+from sprocket.spark.pipelines.tables.columns import arrow_columns, check_partition, in_calendar
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TEXT = StringType()
 INNER = StructType([StructField("a", LongType(), nullable=False)])
@@ -74,3 +79,13 @@ def test_what_a_table_is_partitioned_by() -> None:
             check_partition(SCHEMA, by)
     with pytest.raises(UsageError, match="besides"):
         check_partition(StructType([StructField("topic", TEXT)]), ("topic",))
+
+
+@pytest.mark.spark
+def test_times_that_no_engine_can_read_are_null(spark: SparkSession) -> None:
+    micros = [-(2**63), -62_135_596_800_000_001, -62_135_596_800_000_000, 0, None]
+    micros += [253_402_300_799_999_999, 253_402_300_800_000_000, 2**63 - 1]
+    frame = spark.createDataFrame([(one,) for one in micros], "micros bigint")
+    timed = in_calendar(frame.selectExpr("micros", "timestamp_micros(micros) AS at"), "at")
+    kept = [row["micros"] for row in timed.where("at IS NOT NULL").select("micros").collect()]
+    assert kept == [-62_135_596_800_000_000, 0, 253_402_300_799_999_999]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 #: Delta's log refuses these in names of columns; so other writers could not change the table.
 _FORBIDDEN = " ,;{}()\n\t="
 _NAME_LENGTH_MAX = 255
+#: From the year 1 to 9999, microseconds since 1970.
+_CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 #: What a table can be partitioned by: these have one way to be written in all formats.
 _PARTITION_TYPES = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "date")
 
@@ -61,11 +63,9 @@ def in_calendar(frame: DataFrame, *names: str) -> DataFrame:
     """
     from pyspark.sql import functions as f
 
-    first, last = f.lit("0001-01-01 00:00:00"), f.lit("9999-12-31 23:59:59.999999")
     for name in names:
         at = f.col(name)
-        is_in = at.between(first.cast("timestamp"), last.cast("timestamp"))
-        frame = frame.withColumn(name, f.when(is_in, at))
+        frame = frame.withColumn(name, f.when(f.unix_micros(at).between(*_CALENDAR), at))
     return frame
 
 
