@@ -31,6 +31,7 @@ LAYERS: dict[str, int] = {
     "election": 4,
     "replication": 4,
     "audit": 4,
+    "plots": 4,
     "broker": 5,
     "nameserver": 5,
     "client": 5,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -45,10 +46,29 @@ def test_a_backup_is_added_to_checked_and_restored(
     assert restored.code == 0, restored.err
     assert restored.out.startswith("61 records, the last one stored ")
     assert "61 records" in sprocket("store", "verify", again, *SET).out
-    assert sprocket("restore", backup, "--to", again, "--at", "2001-01-01", *SET).code == 2
-    earlier = sprocket("restore", backup, "--to", again, "--at", "2001-01-01", "--yes", *SET)
-    assert earlier.out.splitlines()[1].startswith("0 records; ")
+    first = checked["states"][0]["taken_ms"]
+    assert sprocket("restore", backup, "--to", again, "--at", str(first), *SET).code == 2
+    earlier = sprocket("restore", backup, "--to", again, "--at", str(first), "--yes", *SET)
+    assert earlier.out.splitlines()[1].startswith("60 records, ")
     assert "what was there is in " in earlier.out
+
+
+def test_a_time_from_before_the_backup_is_refused_with_its_earliest_time(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = tmp_path_factory.mktemp("backups")
+    backup, again = str(place / "backup"), str(place / "again")
+    assert sprocket("backup", str(folder), "--to", backup, *SET).code == 0
+    for words in (("--to", again, *SET), ("--check",)):
+        refused = sprocket("restore", backup, "--at", "2001-01-01", *words)
+        assert refused.code == 2
+        said = " ".join(refused.err.split())
+        assert "the backup knows nothing of " in said
+        earliest = re.search(r"its earliest time is (\S+ \S+)", said)
+        assert earliest
+    assert not Path(again).exists()
+    # The time that it names is one that can be given.
+    assert sprocket("restore", backup, "--to", again, "--at", earliest[1], *SET).code == 0
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,6 +103,21 @@ def test_three_brokers_share_a_topic_and_one_that_is_killed_loses_nothing(tmp_pa
         ((), "has 3 brokers, each with messages: start them with --processes 3"),
     ):
         assert answer in refused(*NODE, *store, *ports, *words)
+
+
+def test_a_console_is_served_over_all_of_them(tmp_path: Path) -> None:
+    pytest.importorskip("nicegui", reason="the console needs the extra console")
+    words = ("--broker-port", "0", "--processes", "2", "--store", str(tmp_path))
+    with serving(*NODE, *words, "--console", "--console-port", "0") as parent:
+        found = re.search(r", console (http://\S+/)$", first_line(parent).strip())
+        assert found
+        with urllib.request.urlopen(f"{found[1]}api/v1/brokers", timeout=LONGEST) as answer:
+            assert sorted(set(re.findall(r"broker-a-\d", answer.read().decode()))) == [
+                "broker-a-0",
+                "broker-a-1",
+            ]
+        code, _, _ = end(parent, signal.SIGTERM)
+    assert code == 0
 
 
 def test_a_parent_that_is_killed_takes_its_brokers_with_it(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ LINES = (
 
 def _node(server: Any) -> Any:
     """The node, whether a console is over it or not."""
-    return getattr(server, "node", server)
+    return getattr(server, "server", server)
 
 
 @pytest.mark.parametrize("program", ["broker", "standalone"])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Generic, NoReturn, TypeVar
 
 import typer
 
 from sprocket.base.errors import UsageError
+from sprocket.base.opened_in_order import OpenedInOrder
 from sprocket.cli import loading
 from sprocket.cli.api import Audit
 from sprocket.cli.decoding import Registry, codec_of
@@ -18,7 +19,9 @@ from sprocket.cli.running import Verbose, serve_until_signal
 
 if TYPE_CHECKING:
     from sprocket.console.console import ConsoleServer
-    from sprocket.standalone import Standalone
+    from sprocket.metrics.exporting import Serving
+
+S = TypeVar("S", bound="Serving")
 
 EXAMPLES = (
     "sprocket console",
@@ -105,47 +108,60 @@ def console(
     )
 
 
-class ConsoledNode:
-    """A node with a console over it. Use it with `async with`, and `serve` inside.
+class Consoled(OpenedInOrder, Generic[S]):
+    """A server with a console over it. Use it with `async with`, and `serve` inside.
+
+    Args:
+        nameserver: the address of its name server, once it has started.
 
     Attributes:
-        node: the node.
+        server: the server.
     """
 
-    def __init__(self, node: Standalone, port: int) -> None:
-        self.node = node
+    def __init__(self, server: S, port: int, nameserver: Callable[[S], str]) -> None:
+        self.server = server
         self._port = port
-        self._server: ConsoleServer | None = None
-        self._exit = AsyncExitStack()
+        self._nameserver = nameserver
+        self._console: ConsoleServer | None = None
 
     @property
     def url(self) -> str:
         """The address of the console, after the start."""
-        assert self._server is not None
-        return self._server.url
+        assert self._console is not None
+        return self._console.url
 
-    async def __aenter__(self) -> Self:
-        """Starts the node, then the console."""
-        async with AsyncExitStack() as opened:
-            await opened.enter_async_context(self.node)
-            where = ("127.0.0.1", self._port, None, None)
-            self._server = console_server(self.node.nameserver_address, where)
-            await opened.enter_async_context(self._server)
-            self._exit = opened.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Ends the console, then the node."""
-        await self._exit.aclose()
+    async def _open(self, opened: AsyncExitStack) -> None:
+        await opened.enter_async_context(self.server)
+        where = ("127.0.0.1", self._port, None, None)
+        self._console = console_server(self._nameserver(self.server), where)
+        await opened.enter_async_context(self._console)
 
     async def serve(self) -> None:
-        """Serves until the node fails."""
-        await self.node.serve()
+        """Serves until the server fails."""
+        await self.server.serve()
+
+
+def serve_consoled(
+    server: S,
+    ready: Callable[[S], str],
+    nameserver: Callable[[S], str],
+    port: int | None,
+    *,
+    verbose: bool,
+) -> NoReturn:
+    """Runs a server until a signal, with a console over it unless its port is None.
+
+    Args:
+        ready: makes the line that is printed when the server is ready.
+        nameserver: the address of its name server, once it has started.
+    """
+    if port is None:
+        serve_until_signal(server, ready, verbose=verbose)
+    serve_until_signal(
+        Consoled(server, port, nameserver),
+        lambda made: f"{ready(made.server)}, console {made.url}",
+        verbose=verbose,
+    )
 
 
 def console_server(

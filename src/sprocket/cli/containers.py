@@ -12,8 +12,9 @@ import typer
 
 from sprocket.base.errors import UsageError
 from sprocket.cli import loading
+from sprocket.cli.console import serve_consoled
 from sprocket.cli.loading import Program
-from sprocket.cli.running import serve_until_signal, shown_pages
+from sprocket.cli.running import shown_pages
 
 if TYPE_CHECKING:
     from sprocket.base.loaded_config import LoadedConfig
@@ -159,9 +160,18 @@ def cores() -> int:
 
 
 def run(
-    loaded: LoadedConfig, given: Given, state: ContainerState, *, is_standalone: bool = False
+    loaded: LoadedConfig,
+    given: Given,
+    state: ContainerState,
+    *,
+    is_standalone: bool = False,
+    console_port: int | None = None,
 ) -> NoReturn:
-    """Runs the brokers of a container until a signal."""
+    """Runs the brokers of a container until a signal.
+
+    Args:
+        console_port: port of a console over it, which only a standalone one has; None for none.
+    """
     from sprocket.base.loaded_config import DEFAULT
     from sprocket.broker.config import BrokerConfig
     from sprocket.container.container import Container, ContainerSetup
@@ -204,7 +214,12 @@ def run(
         )
     nameserver = _nameserver(loaded, root) if is_standalone else None
     container = Container(setup, disk=disk, launcher=ProcessLauncher(), nameserver=nameserver)
-    serve_until_signal(container, _ready, verbose=given.verbose)
+    serve_consoled(container, _ready, _nameserver_address, console_port, verbose=given.verbose)
+
+
+def _nameserver_address(container: Container) -> str:
+    assert container.nameserver is not None
+    return container.nameserver.address
 
 
 def _other_ports(loaded: LoadedConfig, *, is_standalone: bool) -> dict[str, int]:

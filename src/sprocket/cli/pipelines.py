@@ -275,9 +275,7 @@ def _run_job(
         summary = job.run(session, watch)
         found: Report = summary.report()
     if report is not None:
-        import time
-
-        report.write_text(found.html(now_ms=int(time.time() * 1000)), encoding="utf-8")
+        write_report(found, report)
     render.json(found.as_json()) if as_json else _show(found)
     if getattr(summary, "is_interrupted", False):
         typer.echo("sprocket: stopped; run the same command again to continue", err=True)
@@ -353,9 +351,23 @@ def in_words(progress: Progress) -> str:
     return said
 
 
+def write_report(report: Report, path: Path) -> None:
+    """Writes the page, with plots where the library for them is installed, and says so if not."""
+    import time
+
+    from sprocket.plots.echarts import echarts_script
+    from sprocket.spark.pipelines.parts.page import WITHOUT_PLOTS
+
+    script = echarts_script()
+    page = report.html(now_ms=int(time.time() * 1000), script=script)
+    path.write_text(page, encoding="utf-8")
+    if script is None and report.has_plots:
+        typer.echo(f"sprocket: {path} has tables instead of plots; {WITHOUT_PLOTS}", err=True)
+
+
 def _show(report: Report) -> None:
     """Prints facts and tables; plots are only in the HTML page."""
-    from sprocket.spark.pipelines.parts.plot import printable
+    from sprocket.spark.pipelines.parts.page import printable
     from sprocket.spark.pipelines.parts.report import Table, plain
 
     width = max(map(len, report.facts), default=0)
@@ -373,6 +385,6 @@ def _show(report: Report) -> None:
 
 
 def _cell(value: Any) -> Any:
-    from sprocket.spark.pipelines.parts.plot import printable
+    from sprocket.spark.pipelines.parts.page import printable
 
     return printable(value) if isinstance(value, str) else value

@@ -16,7 +16,7 @@ import typer
 from sprocket.base.errors import UsageError
 from sprocket.base.loaded_config import DEFAULT
 from sprocket.cli import containers, loading
-from sprocket.cli.console import ConsoledNode
+from sprocket.cli.console import serve_consoled
 from sprocket.cli.containers import Given, Processes, SetOf
 from sprocket.cli.loading import Program
 from sprocket.cli.options import ConfigFile, Host, Set
@@ -166,21 +166,14 @@ def _run_standalone(
     root = os.path.abspath(loaded.of(StoreConfig).path)
     state = containers.state_of(processes, root, loaded.of(BrokerConfig).name)
     if state is not None:
-        if console_port is not None:
-            raise UsageError("with --processes, run the console by itself: sprocket console")
-        containers.run(loaded, said, state, is_standalone=True)
+        containers.run(loaded, said, state, is_standalone=True, console_port=console_port)
     node = Standalone(
         store=root,
         needs_grpc=loaded.origins["proxy.port"] != DEFAULT,
         configs=[loaded.of(kind) for kind in loaded.kinds if kind is not ContainerConfig],
     )
-    if console_port is None:
-        serve_until_signal(node, _ready, verbose=said.verbose)
-    consoled = ConsoledNode(node, console_port or 0)
-    serve_until_signal(
-        consoled,
-        lambda made: f"{_ready(made.node)}, console {made.url}",
-        verbose=said.verbose,
+    serve_consoled(
+        node, _ready, lambda made: made.nameserver_address, console_port, verbose=said.verbose
     )
 
 

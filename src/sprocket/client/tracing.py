@@ -38,13 +38,13 @@ from sprocket.message.ids import parse_offset_id
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import TRACE
+from sprocket.message.traces import EVENT_END, FIELD_END
 
 logger = logging.getLogger(__name__)
 
 #: The producer group of traces, as in Java.
 GROUP = "_INNER_TRACE_PRODUCER"
 _REGION = "DefaultRegion"
-_FIELD_END, _EVENT_END = "\x01", "\x02"
 #: How many events one message has at most.
 _EVENTS_MAX = 100
 #: How many characters the keys of one message may have; a query finds a trace by these keys.
@@ -207,7 +207,7 @@ class Tracer(Lifecycle):
             self.dropped += 1
             return
         texts = (str(one).lower() if isinstance(one, bool) else str(one) for one in fields)
-        self._waiting.append((_FIELD_END.join(texts) + _EVENT_END, found_by))
+        self._waiting.append((FIELD_END.join(texts) + EVENT_END, found_by))
 
     async def _keep_sending(self) -> None:
         while True:

@@ -9,13 +9,13 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from fastapi import FastAPI
 from nicegui import ui
 
 from sprocket.admin.caller import Caller
+from sprocket.base.opened_in_order import OpenedInOrder
 from sprocket.console.api.api import Api
 from sprocket.console.api.server import WebAddress, WebServer
 from sprocket.console.history.sampler import HistorySampler
@@ -38,7 +38,7 @@ _ICON = (
 )
 
 
-class Console:
+class Console(OpenedInOrder):
     """The pages as an application. Use it with `async with`, and serve `app` inside.
 
     Args:
@@ -80,63 +80,37 @@ class Console:
             show_welcome_message=False, reconnect_timeout=10.0,
         )  # fmt: skip
         self.app: Any = EntryGuard(pages, settings.host_names)
-        self._exit = AsyncExitStack()
 
-    async def __aenter__(self) -> Self:
+    async def _open(self, opened: AsyncExitStack) -> None:
         """Begins to sample."""
-        async with AsyncExitStack() as opened:
-            opened.push_async_callback(self._pool.close)
-            await opened.enter_async_context(self.desk.runner)
-            if self._api is not None:
-                await opened.enter_async_context(self._api)
-            task = asyncio.ensure_future(self.desk.sampler.run())
-            opened.push_async_callback(_ended, task)
-            self._exit = opened.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stops sampling and closes the connections."""
-        await self._exit.aclose()
+        opened.push_async_callback(self._pool.close)
+        await opened.enter_async_context(self.desk.runner)
+        if self._api is not None:
+            await opened.enter_async_context(self._api)
+        task = asyncio.ensure_future(self.desk.sampler.run())
+        opened.push_async_callback(_ended, task)
 
 
-class ConsoleServer:
+class ConsoleServer(OpenedInOrder):
     """A console that listens. Use it with `async with`, and `serve` inside."""
 
     def __init__(self, console: Console, where: WebAddress) -> None:
         self._console = console
         self._server = WebServer(console.app, where, has_websockets=True)
-        self._exit = AsyncExitStack()
 
     @property
     def url(self) -> str:
         """The address of the overview, after the start."""
         return f"{self._server.url}/"
 
-    async def __aenter__(self) -> Self:
+    async def _open(self, opened: AsyncExitStack) -> None:
         """Starts to serve.
 
         Raises:
             UsageError: the address is in use or not one of this machine.
         """
-        async with AsyncExitStack() as opened:
-            await opened.enter_async_context(self._console)
-            await opened.enter_async_context(self._server)
-            self._exit = opened.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Ends what is in progress, and closes."""
-        await self._exit.aclose()
+        await opened.enter_async_context(self._console)
+        await opened.enter_async_context(self._server)
 
     async def serve(self) -> None:
         """Serves until it fails."""

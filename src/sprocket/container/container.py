@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
-from typing import Self
 
 from msgspec.structs import replace
 
@@ -19,6 +17,7 @@ from sprocket.audit.trail import AuditedClients, AuditTrail
 from sprocket.base.cancelling import end_all
 from sprocket.base.errors import SprocketError
 from sprocket.base.loaded_config import LoadedConfig
+from sprocket.base.opened_in_order import OpenedInOrder
 from sprocket.base.ports import Disk
 from sprocket.broker.config import BrokerConfig, is_anywhere
 from sprocket.container.children import ChildFailed, ChildSpec, Launcher
@@ -85,7 +84,7 @@ class ContainerSetup:
     needs_proxy: bool = True
 
 
-class Container:
+class Container(OpenedInOrder):
     """Runs brokers. Use it with `async with`: inside, each of them runs, or is tried again.
 
     Args:
@@ -125,7 +124,6 @@ class Container:
             port=self._config.port,
             tls=tls,
         )
-        self._exit = AsyncExitStack()
 
     @property
     def address(self) -> str:
@@ -154,7 +152,7 @@ class Container:
         """Where the proxy listens; None if none runs."""
         return self.supervisor.running.get(PROXY, {}).get("address")
 
-    async def __aenter__(self) -> Self:
+    async def _open(self, opened: AsyncExitStack) -> None:
         """Starts all.
 
         Raises:
@@ -163,54 +161,42 @@ class Container:
             ChildFailed: no broker could start.
         """
         file = self._setup.file
-        async with AsyncExitStack() as opened:
-            await opened.enter_async_context(self._exporting)
-            self._disk.make_directory(file.folder)
-            opened.callback(self._disk.lock(file.folder).release)
-            if file.load() is None:
-                file.save(self._state)
-            nameservers = list(self._broker.nameservers)
-            if self.nameserver is not None:
-                await opened.enter_async_context(self.nameserver)
-                nameservers.insert(0, self.nameserver.address)
-                metrics = NameServerMetrics(self.nameserver)
-                self._exporting.add("nameserver", metrics, serving)
-            await opened.enter_async_context(self._pool)
-            self._spread = TopicSpread(
-                self._pool.ask, nameservers, names=self._names, is_common=self._is_common
-            )
-            opened.push_async_callback(self._spread.close)
-            self._requests = ContainerRequests(
-                self,
-                self._spread,
-                ContainerAccess(self._broker, self._read_users),
-                trail=await self._trail(opened),
-                names=self._names,
-                host=self._host,
-            )
-            await opened.enter_async_context(self._server)
-            self._exporting.add(
-                "container",
-                ContainerMetrics(self.supervisor, "container", lambda: self.address),
-                serving,
-            )
-            opened.push_async_callback(self.supervisor.stop)
-            specs = [self._spec(each, nameservers) for each in self._setup.brokers]
-            specs += map(self._added_spec, self._state.added)
-            await self.supervisor.start(specs)
-            await self._start_proxy(nameservers)
-            opened.push_async_callback(end_all, self._leaving())
-            self._exit = opened.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stops all: the proxy first, the name server last."""
-        await self._exit.aclose()
+        await opened.enter_async_context(self._exporting)
+        self._disk.make_directory(file.folder)
+        opened.callback(self._disk.lock(file.folder).release)
+        if file.load() is None:
+            file.save(self._state)
+        nameservers = list(self._broker.nameservers)
+        if self.nameserver is not None:
+            await opened.enter_async_context(self.nameserver)
+            nameservers.insert(0, self.nameserver.address)
+            metrics = NameServerMetrics(self.nameserver)
+            self._exporting.add("nameserver", metrics, serving)
+        await opened.enter_async_context(self._pool)
+        self._spread = TopicSpread(
+            self._pool.ask, nameservers, names=self._names, is_common=self._is_common
+        )
+        opened.push_async_callback(self._spread.close)
+        self._requests = ContainerRequests(
+            self,
+            self._spread,
+            ContainerAccess(self._broker, self._read_users),
+            trail=await self._trail(opened),
+            names=self._names,
+            host=self._host,
+        )
+        await opened.enter_async_context(self._server)
+        self._exporting.add(
+            "container",
+            ContainerMetrics(self.supervisor, "container", lambda: self.address),
+            serving,
+        )
+        opened.push_async_callback(self.supervisor.stop)
+        specs = [self._spec(each, nameservers) for each in self._setup.brokers]
+        specs += map(self._added_spec, self._state.added)
+        await self.supervisor.start(specs)
+        await self._start_proxy(nameservers)
+        opened.push_async_callback(end_all, self._leaving())
 
     async def serve(self) -> None:
         """Keeps the brokers running; never returns."""

@@ -9,10 +9,9 @@ import asyncio
 import socket
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import Self
 
 from sprocket.base.errors import UsageError
+from sprocket.base.opened_in_order import OpenedInOrder
 from sprocket.container.children import ChildSpec, Launcher
 from sprocket.container.pages import ChildPages, ContainerMetrics
 from sprocket.container.supervisor import Supervisor
@@ -26,7 +25,7 @@ from sprocket.remoting import address
 _STOP_SECONDS = 20.0
 
 
-class Proxies:
+class Proxies(OpenedInOrder):
     """Several processes at one port. Use it with `async with`.
 
     Args:
@@ -64,22 +63,19 @@ class Proxies:
         """Where they listen."""
         return address.join(self._host or "0.0.0.0", self._port)
 
-    async def __aenter__(self) -> Self:
+    async def _open(self, opened: AsyncExitStack) -> None:
         """Starts all; returns when all listen.
 
         Raises:
             UsageError: the port is in use, or this system cannot share one.
             ChildFailed: none of them could start.
         """
-        async with AsyncExitStack() as opened:
-            await opened.enter_async_context(self._exporting)
-            opened.callback(self._reserve().close)
-            own = ContainerMetrics(self.supervisor, "proxies", lambda: self.address)
-            self._exporting.add("proxies", own, serving)
-            opened.push_async_callback(self.supervisor.stop)
-            await self.supervisor.start(map(self._spec, range(self._count)))
-            self._exit = opened.pop_all()
-        return self
+        await opened.enter_async_context(self._exporting)
+        opened.callback(self._reserve().close)
+        own = ContainerMetrics(self.supervisor, "proxies", lambda: self.address)
+        self._exporting.add("proxies", own, serving)
+        opened.push_async_callback(self.supervisor.stop)
+        await self.supervisor.start(map(self._spec, range(self._count)))
 
     def _spec(self, number: int) -> ChildSpec:
         labels = ",".join([*((self._labels,) if self._labels else ()), f"process:{number}"])
@@ -103,12 +99,3 @@ class Proxies:
     async def serve(self) -> None:
         """Keeps the processes running; never returns."""
         await asyncio.get_running_loop().create_future()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Ends all processes."""
-        await self._exit.aclose()

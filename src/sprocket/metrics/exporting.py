@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
 from sprocket.base.config import check
+from sprocket.base.opened_in_order import OpenedInOrder
 from sprocket.metrics.config import LOG, OTLP, PROM, MetricsConfig
 from sprocket.metrics.health import Probe, starting
 from sprocket.metrics.model import Source
@@ -18,7 +19,7 @@ from sprocket.metrics.reading import MetricsReader
 S = TypeVar("S", bound="Serving")
 
 
-class Exporting:
+class Exporting(OpenedInOrder):
     """Use it with `async with`, around the servers: their health is told before they serve.
 
     Args:
@@ -36,7 +37,6 @@ class Exporting:
         self._probes: dict[str, Probe] = {}
         self._reader = MetricsReader(self._sources, config)
         self._pages: Pages | None = None
-        self._exit = AsyncExitStack()
 
     @property
     def address(self) -> str | None:
@@ -52,7 +52,7 @@ class Exporting:
         self._sources.append(source)
         self._probes[name] = probe
 
-    async def __aenter__(self) -> Self:
+    async def _open(self, opened: AsyncExitStack) -> None:
         """Starts to serve or send.
 
         Raises:
@@ -60,23 +60,21 @@ class Exporting:
             ConfigError: no collector is set.
         """
         config = self._config
-        async with AsyncExitStack() as opened:
-            if config.exporter == PROM or config.health:
-                reader = self._reader if config.exporter == PROM else None
-                pages = Pages(
-                    reader,
-                    self._probes,
-                    host=config.host,
-                    port=config.port,
-                    others=self._others,
-                )
-                self._pages = await opened.enter_async_context(pages)
-            if config.exporter == OTLP:
-                self._start(opened, to_collector(config), config.interval_ms)
-            elif config.exporter == LOG:
-                self._start(opened, to_log, config.log_interval_ms)
-            self._exit = opened.pop_all()
-        return self
+        if config.exporter == PROM or config.health:
+            reader = self._reader if config.exporter == PROM else None
+            pages = Pages(
+                reader,
+                self._probes,
+                host=config.host,
+                port=config.port,
+                others=self._others,
+            )
+            opened.callback(self._forget_pages)
+            self._pages = await opened.enter_async_context(pages)
+        if config.exporter == OTLP:
+            self._start(opened, to_collector(config), config.interval_ms)
+        elif config.exporter == LOG:
+            self._start(opened, to_log, config.log_interval_ms)
 
     def _start(self, opened: AsyncExitStack, push: Push, interval_ms: int) -> None:
         work = push_always(
@@ -84,13 +82,7 @@ class Exporting:
         )
         opened.push_async_callback(_ended, asyncio.ensure_future(work))
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._exit.aclose()
+    def _forget_pages(self) -> None:
         self._pages = None
 
 
@@ -109,7 +101,7 @@ class Serving(Protocol):
     async def serve(self) -> None: ...
 
 
-class Observed(Generic[S]):
+class Observed(OpenedInOrder, Generic[S]):
     """A server with its metrics and health, which are there before it serves.
 
     Args:
@@ -125,35 +117,22 @@ class Observed(Generic[S]):
         self.server = server
         self._name, self._source, self._probe = name, source, probe
         self._exporting = Exporting(config)
-        self._exit = AsyncExitStack()
 
     @property
     def pages(self) -> str | None:
         """`host:port` of metrics and health; None if none are served."""
         return self._exporting.address
 
-    async def __aenter__(self) -> Self:
+    async def _open(self, opened: AsyncExitStack) -> None:
         """Starts to tell the health, then the server.
 
         Raises:
             UsageError: a library is missing, or a port is in use.
         """
-        async with AsyncExitStack() as opened:
-            await opened.enter_async_context(self._exporting)
-            self._exporting.expect(self._name)
-            await opened.enter_async_context(self.server)
-            self._exporting.add(self._name, self._source, self._probe)
-            self._exit = opened.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Ends the server, then this."""
-        await self._exit.__aexit__(kind, error, trace)
+        await opened.enter_async_context(self._exporting)
+        self._exporting.expect(self._name)
+        await opened.enter_async_context(self.server)
+        self._exporting.add(self._name, self._source, self._probe)
 
     async def serve(self) -> None:
         """As the server's."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sprocket.base.errors import UsageError
 from sprocket.base.exposition import CONTENT_TYPE, distribution, heading, line
+from sprocket.base.opened_in_order import OpenedInOrder
 from sprocket.metrics.health import Health, Probe, worst
 from sprocket.metrics.merging import merged
 from sprocket.metrics.model import Metric
@@ -35,7 +35,7 @@ class Others(Protocol):
         ...
 
 
-class Pages:
+class Pages(OpenedInOrder):
     """Serves the pages. Use it with `async with`.
 
     Args:
@@ -59,14 +59,13 @@ class Pages:
         self._host, self._port = host, port
         #: Two scrapes at once would hold the values twice.
         self._turn = asyncio.Semaphore(1)
-        self._exit = AsyncExitStack()
 
     @property
     def address(self) -> str:
         """`host:port` at which it listens."""
         return addresses.join(self._host, self._port)
 
-    async def __aenter__(self) -> Self:
+    async def _open(self, opened: AsyncExitStack) -> None:
         """Starts to listen.
 
         Raises:
@@ -79,27 +78,16 @@ class Pages:
         if self._reader is not None:
             app.router.add_get("/metrics", self._metrics)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1)
-        async with AsyncExitStack() as opened:
-            await runner.setup()
-            opened.push_async_callback(runner.cleanup)
-            try:
-                await web.TCPSite(runner, self._host or None, self._port).start()
-            except OSError as error:
-                raise UsageError(
-                    f"cannot serve metrics at {self.address}: {error.strerror}; metrics.port "
-                    "(metricsPromExporterPort) takes another port"
-                ) from error
-            self._port = runner.addresses[0][1]
-            self._exit = opened.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._exit.aclose()
+        await runner.setup()
+        opened.push_async_callback(runner.cleanup)
+        try:
+            await web.TCPSite(runner, self._host or None, self._port).start()
+        except OSError as error:
+            raise UsageError(
+                f"cannot serve metrics at {self.address}: {error.strerror}; metrics.port "
+                "(metricsPromExporterPort) takes another port"
+            ) from error
+        self._port = runner.addresses[0][1]
 
     async def _metrics(self, request: web.Request) -> web.Response:
         assert self._reader is not None

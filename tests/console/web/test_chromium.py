@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -24,13 +23,12 @@ pytest.importorskip("nicegui", reason="the console needs the extra console")
 from sprocket import Message
 from sprocket.client import blocking
 from sprocket.console.pages import PAGES
+from tests.chromium import chromium, needs_chromium
 from tests.support import LONGEST
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
-]
+__all__ = ["chromium"]
+
+pytestmark = [pytest.mark.process, needs_chromium]
 
 #: Where `make screenshots` wants the pictures.
 PICTURES = os.environ.get("SPROCKET_SCREENSHOTS")
@@ -134,19 +132,6 @@ class Watched:
     def run(self, script: str) -> Any:
         """The value of a script."""
         return self.page.evaluate(script)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="tests in a browser need the package playwright"
-    )
-    with playwright.sync_playwright() as driver:
-        made = driver.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"] if os.getuid() == 0 else []
-        )
-        yield made
-        made.close()
 
 
 def watched(chromium: Any, node: Node, **options: Any) -> Watched:

@@ -183,6 +183,33 @@ def test_a_store_is_as_it_was_at_a_time() -> None:
     simulate(check)
 
 
+def test_a_time_of_which_the_backup_knows_nothing_is_refused() -> None:
+    async def check(_: Network) -> None:
+        disk, clock = MemoryDisk(), ManualClock(20_000)
+        store = await opened(disk, clock=clock)
+        append(store, 3)
+        await store.sync()
+        await backed_up(disk, now_ms=30_000)
+        await store.close()
+        with pytest.raises(UsageError, match=r"earliest time is 1970-01-01 00:00:20\.000\+00:00"):
+            await restored(disk, at_ms=19_999)
+        assert (await restored(disk, "/first", at_ms=20_000)).found.records == 3
+
+        # A store that was empty at first is known from then on.
+        disk = MemoryDisk()
+        store = await opened(disk, clock=clock)
+        await backed_up(disk, now_ms=10_000)
+        append(store, 3)
+        await store.sync()
+        await backed_up(disk, now_ms=30_000)
+        await store.close()
+        with pytest.raises(UsageError, match=r"earliest time is 1970-01-01 00:00:10\.000\+00:00"):
+            await restored(disk, at_ms=9_999)
+        assert (await restored(disk, at_ms=10_000)).found.records == 0
+
+    simulate(check)
+
+
 def test_positions_of_the_state_before_the_time_are_kept_and_later_topics_are_added() -> None:
     async def check(_: Network) -> None:
         disk, clock = MemoryDisk(), ManualClock(1_000)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
@@ -15,6 +14,7 @@ from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import Receive, Scope, Send
 
+from sprocket.base.opened_in_order import OpenedInOrder
 from sprocket.console.api.callers import ANYBODY, ApiCaller, KnownCallers
 from sprocket.console.api.guarding import BODY_BYTES_MAX, CALLER, ApiGuard
 from sprocket.console.api.http_routes import PUBLIC, http_app, no_route
@@ -26,7 +26,7 @@ from sprocket.console.operations.table import OPERATIONS
 HTTP_PATH, MCP_PATH = "/api", "/mcp"
 
 
-class Api:
+class Api(OpenedInOrder):
     """HTTP routes and MCP over the same operations.
 
     Its routes go into any ASGI application, before routes that would take their paths. They are
@@ -54,7 +54,6 @@ class Api:
         routes = http_app(self._runner, OPERATIONS, base=HTTP_PATH)
         self._http = ApiGuard(routes, callers, time_ms, is_public=_is_public)
         self._mcp = ApiGuard(self._sessions.handle_request, callers, time_ms)
-        self._exit = AsyncExitStack()
 
     @property
     def routes(self) -> list[BaseRoute]:
@@ -66,22 +65,10 @@ class Api:
             Route(MCP_PATH, _Endpoint(self._mcp), methods=["POST"]),
         ]
 
-    async def __aenter__(self) -> Self:
+    async def _open(self, opened: AsyncExitStack) -> None:
         """Begins to serve."""
-        async with AsyncExitStack() as opened:
-            await opened.enter_async_context(self._runner)
-            await opened.enter_async_context(_in_task(self._sessions))
-            self._exit = opened.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Ends what is in progress and closes the connections."""
-        await self._exit.aclose()
+        await opened.enter_async_context(self._runner)
+        await opened.enter_async_context(_in_task(self._sessions))
 
 
 def api_app(api: Api) -> Starlette:

@@ -12,11 +12,12 @@ from sprocket.console.operations import (
     progress,
     settings,
     topics,
+    traces,
     waiting,
 )
 from sprocket.console.operations.declare import Operation
 
-_MODULES = (brokers, topics, messages, groups, progress, waiting, accounts, settings)
+_MODULES = (brokers, topics, messages, traces, groups, progress, waiting, accounts, settings)
 
 #: The operations in the order in which they are declared.
 OPERATIONS: Mapping[str, Operation] = {

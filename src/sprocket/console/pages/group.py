@@ -10,7 +10,6 @@ from sprocket.base.errors import SprocketError
 from sprocket.console.history.sampler import SAMPLE_SECONDS
 from sprocket.console.pages.groups import GROUP_PATH
 from sprocket.console.views.bodies import visible
-from sprocket.console.views.charts import line_options
 from sprocket.console.views.groups import (
     group_facts,
     lag_lines,
@@ -33,6 +32,7 @@ from sprocket.console.web.parts import (
     tile,
 )
 from sprocket.console.web.visits import ConsolePage, PageVisit, show_problem
+from sprocket.plots.options import line_options
 
 _PROGRESS = (
     TableColumn("topic", "Topic"),

@@ -19,6 +19,7 @@ from sprocket.console.views.messages import (
     message_rows,
     property_rows,
 )
+from sprocket.console.views.traces import trace_rows
 from sprocket.console.web.changing import ChangeOffer, change_button
 from sprocket.console.web.parts import TableColumn, body_text, empty, facts, panel, table
 from sprocket.console.web.visits import ConsolePage, PageVisit, show_problem
@@ -41,6 +42,15 @@ _CONSUMED = (
     TableColumn("committed", "Committed offset", is_number=True),
     TableColumn("behind", "Lag of the queue", is_number=True),
 )
+_STEPS = (
+    TableColumn("at", "At (UTC, the client's clock)"),
+    TableColumn("what", "What"),
+    TableColumn("group", "Group"),
+    TableColumn("client", "Client"),
+    TableColumn("took", "Took", is_number=True),
+    TableColumn("result", "Result"),
+    TableColumn("retries", "Retries", is_number=True, is_minor=True),
+)
 _GROUPS_MAX = 50
 
 
@@ -62,6 +72,7 @@ async def build(visit: PageVisit) -> None:
         else:
             ui.label("It has none.").classes("quiet")
     await _who_consumed(visit, message)
+    await _traced(visit, message)
     await _copies(visit, message)
 
 
@@ -133,6 +144,21 @@ async def _who_consumed(visit: PageVisit, message: MessageFacts) -> None:
             table(_CONSUMED, rows, key="group")
         else:
             ui.label("No group consumes this topic.").classes("quiet")
+
+
+async def _traced(visit: PageVisit, message: MessageFacts) -> None:
+    if message.message_id is None:
+        return
+    with panel("What its clients say: traces"):
+        try:
+            found = await visit.ask("messages.trace", id=message.message_id)
+        except SprocketError as error:
+            show_problem(error)
+            return
+        if found.steps:
+            table(_STEPS, trace_rows(found.steps), key="number")
+        else:
+            ui.label("No client has written a trace of it.").classes("quiet")
 
 
 async def _copies(visit: PageVisit, message: MessageFacts) -> None:

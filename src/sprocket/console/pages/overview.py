@@ -8,7 +8,6 @@ from nicegui import ui
 
 from sprocket.base.errors import SprocketError
 from sprocket.console.history.sampler import SAMPLE_SECONDS
-from sprocket.console.views.charts import line_options
 from sprocket.console.views.overview import (
     broker_rows,
     cluster_figures,
@@ -18,6 +17,7 @@ from sprocket.console.views.overview import (
 from sprocket.console.views.units import count_text, counted, percent_text, rate_text
 from sprocket.console.web.parts import TableColumn, empty, panel, plot, replot, table, tile
 from sprocket.console.web.visits import ConsolePage, PageVisit
+from sprocket.plots.options import line_options
 
 _COLUMNS = (
     TableColumn("broker", "Broker"),

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from sprocket.admin.caller import Caller
-from sprocket.base.errors import NoPermission, ReplyError, SprocketError, TransportError
+from sprocket.base.errors import (
+    NoPermission,
+    ReplyError,
+    SprocketError,
+    TransportError,
+    UsageError,
+)
 from sprocket.console.web.settings import ConsoleSettings
+from sprocket.protocol.command import Command
 from sprocket.protocol.requests.admin import BrokerConfigOf
 from sprocket.protocol.requests.route import ClusterOf
 from sprocket.protocol.signing import Signer
@@ -35,7 +42,7 @@ class ConsoleEntrance:
         if abs(now_ms - self._asked_ms) >= _REMEMBERED_MS:
             with contextlib.suppress(TransportError):
                 try:
-                    await self._try(None)
+                    await self._try()
                     self._needs_user = False
                 except NoPermission:
                     self._needs_user = True
@@ -47,23 +54,46 @@ class ConsoleEntrance:
     async def check(self, signer: Signer) -> None:
         """Checks that keys are those of a user, whatever the user may do.
 
+        A server that answers without a signature does not check one, so what it answers to a
+        signed request says nothing. Where no server checks, nobody is let in.
+
         Raises:
             NoPermission: they are nobody's.
-            TransportError: no server answers.
+            UsageError: no server checks keys, or no broker is registered that could.
+            TransportError: no server that would check them answers.
         """
-        try:
-            await self._try(signer)
-        except NoPermission as error:
-            if _KNOWN_BUT not in str(error):
-                raise
-        except ReplyError:
-            return
+        tls = self._settings.tls
+        async with Pool(tls=tls) as unsigned, Pool(signer=signer, tls=tls) as signed:
+            unknown, known = self._caller(unsigned), self._caller(signed)
+            if await _is_refused(unknown.ask_nameserver(ClusterOf())):
+                return await _admit(known.ask_nameserver(ClusterOf()))
+            try:
+                masters = await unknown.masters()
+            except UsageError:
+                masters = {}
+            failure: SprocketError | None = None
+            for address in masters.values():
+                try:
+                    if await _is_refused(unknown.ask(address, BrokerConfigOf())):
+                        return await _admit(known.ask(address, BrokerConfigOf()))
+                except NoPermission:
+                    raise
+                except (ReplyError, TransportError) as error:
+                    failure = error
+        if failure is not None:
+            raise failure
+        if not masters:
+            raise UsageError("no broker is registered, so nobody can check these keys; try later")
+        raise UsageError("the brokers here ask for no keys: no log-in is needed")
 
-    async def _try(self, signer: Signer | None) -> None:
+    def _caller(self, pool: Pool) -> Caller:
+        settings = self._settings
+        return Caller(pool, settings.nameservers, timeout_ms=settings.timeout_ms)
+
+    async def _try(self) -> None:
         """Asks a name server and a broker something that needs a signature if anything does."""
-        async with Pool(signer=signer, tls=self._settings.tls) as pool:
-            settings = self._settings
-            caller = Caller(pool, settings.nameservers, timeout_ms=settings.timeout_ms)
+        async with Pool(tls=self._settings.tls) as pool:
+            caller = self._caller(pool)
             await caller.ask_nameserver(ClusterOf())
             try:
                 masters = await caller.masters()
@@ -78,3 +108,25 @@ class ConsoleEntrance:
                     failure = error
             if failure is not None:
                 raise failure
+
+
+async def _is_refused(unsigned: Awaitable[Command]) -> bool:
+    """Whether a server refuses a request without a signature."""
+    try:
+        await unsigned
+    except NoPermission:
+        return True
+    return False
+
+
+async def _admit(signed: Awaitable[Command]) -> None:
+    """Returns if a server that checks signatures knows this one.
+
+    Raises:
+        NoPermission: it does not.
+    """
+    try:
+        await signed
+    except NoPermission as error:
+        if _KNOWN_BUT not in str(error):
+            raise

@@ -8,6 +8,7 @@ and key index from the log.
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sprocket.base.errors import DamagedLog, StoreError, UsageError
@@ -76,6 +77,7 @@ async def check_backup(
         at_ms: only what was stored until then, ms since 1970 UTC; None: everything.
 
     Raises:
+        UsageError: the time is before all that the backup knows.
         StoreError: there is no backup, or a file of it is missing or damaged.
         DamagedLog: the log is damaged.
         OSError: the disk failed.
@@ -86,7 +88,10 @@ async def check_backup(
     for entry in manifest.states:
         load_states(disk, backup, entry)
     await _check_files(disk, backup, manifest)
-    end, records, stored_ms = await _walked(_log(disk, backup, manifest), manifest, at_ms, advance)
+    log = _log(disk, backup, manifest)
+    end, records, stored_ms = await _walked(log, manifest, at_ms, advance)
+    if at_ms is not None and not records:
+        _check_begun(log, manifest, at_ms)
     return CheckedBackup(manifest, end, records, stored_ms, _state_at(manifest, end))
 
 
@@ -134,6 +139,23 @@ async def _walked(
     return manifest.end if at_ms is None else end, records, stored_ms
 
 
+def _check_begun(log: LogFiles, manifest: Manifest, at_ms: int) -> None:
+    """Refuses a time from before the first record and the first state: nothing is known of it."""
+    known = [manifest.states[0].taken_ms]
+    for each in walk(files_from(log, manifest.start), until=manifest.end):
+        if isinstance(each, Record):
+            known.append(each.stored_ms)
+            break
+    if at_ms < min(known):
+        raise UsageError(
+            f"the backup knows nothing of {_utc(at_ms)}: its earliest time is {_utc(min(known))}"
+        )
+
+
+def _utc(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(" ", "milliseconds")
+
+
 def _until(log: LogFiles, begin: int, end: int, at_ms: int) -> tuple[int, int, int]:
     """How many of the records in [begin, end) are from before a time, and where they end."""
     count = stored_ms = 0
@@ -167,7 +189,7 @@ async def restore(
 
     Raises:
         UsageError: the folder is not empty, or a broker has it open; or its log is elsewhere, and
-            there are files.
+            there are files; or the time is before all that the backup knows.
         StoreError, DamagedLog: as `check_backup`.
         OSError: a disk failed or is full. What was there before is still there.
     """

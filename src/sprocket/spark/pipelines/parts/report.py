@@ -1,18 +1,21 @@
 """The report of a pipeline as one value, which becomes an HTML page, JSON or console lines.
 
-All three show the same figures. A page needs nothing else: it loads no script, font or picture, and
-texts from messages are always escaped in it.
+All three show the same figures.
 """
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sprocket.spark.pipelines.parts import plot
+from sprocket.plots.options import LINES_MAX, bar_options, line_options
+from sprocket.spark.pipelines.parts.page import NOTHING, Figure, escaped, page, table
+
+#: Heights in pixels: of lines over time, and of a bar with its distance to the next.
+_LINES_HEIGHT, _BAR_HEIGHT = 300, 24
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,7 @@ class Table:
 
     def html(self) -> str:
         """An HTML table; numbers are aligned to the right."""
-        head = "".join(f"<th>{_text(heading)}</th>" for heading in self.headings)
-        body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>\n" for row in self.rows)
-        return f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>"
+        return table(self.headings, (tuple(map(_cell, row)) for row in self.rows))
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,25 @@ class Lines:
         """The points."""
         return {"unit": self.unit, "lines": {name: list(one) for name, one in self.lines.items()}}
 
-    def html(self) -> str:
-        """A plot."""
-        return plot.lines(self.lines, unit=self.unit)
+    def html(self) -> str | Figure:
+        """A plot of the first eight lines that have points."""
+        named = list(self.lines.items())[:LINES_MAX]
+        lines = {
+            name: [(time, value if math.isfinite(value) else None) for time, value in points]
+            for name, points in named
+            if points
+        }
+        if not lines:
+            return NOTHING
+        values = {name: dict(points) for name, points in lines.items()}
+        times = sorted({time for points in values.values() for time in points})
+        rows = [(moment(time), *(values[name].get(time) for name in lines)) for time in times]
+        return Figure(
+            line_options(lines, is_utc=True),
+            _LINES_HEIGHT,
+            f"{self.title}: {self.unit} over time",
+            Table("", ("UTC", *lines), rows).html(),
+        )
 
 
 @dataclass(frozen=True)
@@ -76,9 +93,17 @@ class Bars:
         """The values."""
         return {"unit": self.unit, "bars": [{"name": n, "value": v} for n, v in self.bars]}
 
-    def html(self) -> str:
-        """A plot."""
-        return plot.bars(self.bars, unit=self.unit)
+    def html(self) -> str | Figure:
+        """A plot of the values that a bar can show."""
+        bars = [(name, value) for name, value in self.bars if math.isfinite(value) and value >= 0]
+        if not bars:
+            return NOTHING
+        return Figure(
+            bar_options(bars, unit=self.unit),
+            _BAR_HEIGHT * len(bars) + 12,
+            f"{self.title}: {self.unit} by name",
+            Table("", ("name", self.unit), bars).html(),
+        )
 
 
 Section = Table | Lines | Bars
@@ -105,33 +130,29 @@ class Report:
         ]
         return {"report": self.title, **found}
 
-    def html(self, *, now_ms: int | None = None) -> str:
+    def html(self, *, now_ms: int | None = None, script: str | None = None) -> str:
         """A whole page.
 
         Args:
             now_ms: time to print on the page, ms since 1970; None for no time.
+            script: that of ECharts, which draws the plots; None for figures instead of plots.
         """
-        return "\n".join(self._lines(now_ms)) + "\n"
-
-    def _lines(self, now_ms: int | None) -> Iterator[str]:
-        yield "<!doctype html>"
-        yield '<html lang="en"><head><meta charset="utf-8">'
-        yield (
-            '<meta http-equiv="Content-Security-Policy" '
-            "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        )
-        yield f"<title>{_text(self.title)}</title><style>{_STYLE}</style></head><body>"
-        yield f"<h1>{_text(self.title)}</h1>"
+        body: list[str | Figure] = []
         if now_ms is not None:
-            yield f'<p class="note">{moment(now_ms)} UTC</p>'
-        facts = Table("", ("what", "value"), tuple(self.facts.items()))
-        yield facts.html()
+            body.append(f'<p class="note">{moment(now_ms)} UTC</p>')
+        body.append(Table("", ("what", "value"), tuple(self.facts.items())).html())
         for one in self.sections:
-            yield f"<h2>{_text(one.title)}</h2>"
-            yield one.html()
+            body += [f"<h2>{escaped(one.title)}</h2>", one.html()]
+            if isinstance(one, Lines):
+                body.append(f'<p class="note">{escaped(one.unit)}, times in UTC</p>')
             if one.note:
-                yield f'<p class="note">{_text(one.note)}</p>'
-        yield "</body></html>"
+                body.append(f'<p class="note">{escaped(one.note)}</p>')
+        return "\n".join(page(self.title, body, script=script)) + "\n"
+
+    @property
+    def has_plots(self) -> bool:
+        """Whether its page has something to plot."""
+        return any(isinstance(one.html(), Figure) for one in self.sections)
 
 
 def moment(ms: int | None) -> str | None:
@@ -158,22 +179,5 @@ def _key(name: str) -> str:
     return name.replace(" ", "_").replace("-", "_")
 
 
-def _cell(value: Any) -> str:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"<td{' class=number' if is_number else ''}>{_text(plain(value))}</td>"
-
-
-def _text(value: str) -> str:
-    return html.escape(plot.printable(value))
-
-
-_STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; padding: 0 1rem;
-  color: #1b1f24; background: #fff; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-table { border-collapse: collapse; } td, th { padding: .2rem .8rem .2rem 0; text-align: left;
-  border-bottom: 1px solid #e4e7eb; vertical-align: top; overflow-wrap: anywhere; }
-.number { text-align: right; font-variant-numeric: tabular-nums; }
-.note { color: #5b6570; font-size: .9rem; } svg { max-width: 100%; height: auto; }
-svg text { font: 12px system-ui, sans-serif; fill: #1b1f24; }
-"""
+def _cell(value: Any) -> tuple[str, bool]:
+    return plain(value), isinstance(value, int | float) and not isinstance(value, bool)

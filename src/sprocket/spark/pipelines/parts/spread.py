@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sprocket.spark.pipelines.parts.plot import LINES_MAX
+from sprocket.plots.options import LINES_MAX
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -1,37 +1,14 @@
-"""Parses the trace messages of RocketMQ's clients into columns.
-
-A trace message holds several events. U+0002 ends an event, U+0001 separates its fields, and the
-first field is its kind. Older clients leave out the last fields. An empty text or `null` is null.
-
-Source: TraceDataEncoder and TraceConstants of RocketMQ 4.9 and 5.x.
-"""
+"""Parses the trace messages of RocketMQ's clients into columns."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sprocket.message.traces import EVENT_END, FIELD_END, FIELDS, OLD_PUB_FIELDS
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-EVENT_END = "\x02"
-FIELD_END = "\x01"
-
-#: Fields of each kind of event, after the kind itself.
-FIELDS = {
-    "Pub": (
-        "at_ms", "region", "group", "topic", "message_id", "tag", "keys", "store_host",
-        "body_bytes", "cost_ms", "message_type", "offset_id", "is_ok", "client_host",
-    ),
-    "SubBefore": ("at_ms", "region", "group", "request_id", "message_id", "retries", "keys"),
-    "SubAfter": (
-        "request_id", "message_id", "cost_ms", "is_ok", "keys", "code", "at_ms", "group",
-    ),
-    "EndTransaction": (
-        "at_ms", "region", "group", "topic", "message_id", "tag", "keys", "store_host",
-        "message_type", "transaction_id", "state", "from_check",
-    ),
-    "Recall": ("at_ms", "region", "group", "topic", "message_id", "is_ok"),
-}  # fmt: skip
 #: Columns made of them, with their types.
 COLUMNS = {
     "at_ms": "bigint",
@@ -47,8 +24,6 @@ COLUMNS = {
     "code": "int",
     "state": "string",
 }
-#: Fields of a Pub event from clients older than offset ids.
-_OLD_PUB_FIELDS = 13
 
 
 def events(frame: DataFrame) -> DataFrame:
@@ -79,7 +54,7 @@ def _column(name: str, type_: str) -> Column:
             at = fields.index(name) + 1
             found = f.get(parts, f.lit(at))
             if kind == "Pub" and name == "is_ok":
-                is_old = f.size(parts) == _OLD_PUB_FIELDS
+                is_old = f.size(parts) == OLD_PUB_FIELDS
                 found = f.when(is_old, f.get(parts, f.lit(at - 1))).otherwise(found)
             value = f.when(parts[0] == kind, found).otherwise(value)
     known = f.when(~value.isin("", "null"), value)

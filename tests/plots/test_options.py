@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sprocket.console.views.charts import line_options
+from sprocket.plots.options import bar_options, line_options, number
 
 
 def test_lines_have_names_and_gaps() -> None:
@@ -35,3 +35,22 @@ def test_no_name_becomes_a_key_which_nicegui_would_run_as_code() -> None:
         return set()
 
     assert not [key for key in keys(line_options({":name": [(1, 2.0)]})) if key.startswith(":")]
+
+
+def test_a_single_time_stands_in_the_middle_of_a_minute() -> None:
+    axis = line_options({"a": [(90_000, 1.0)], "b": [(90_000, 2.0)]})["xAxis"]
+    assert (axis["min"], axis["max"]) == (60_000, 120_000)
+    assert "min" not in line_options({"a": [(0, 1.0), (1, 1.0)]})["xAxis"]
+    assert "min" not in line_options({})["xAxis"]
+
+
+def test_bars_have_their_values_as_texts_and_no_name_is_a_template() -> None:
+    made = bar_options([("{b}", 1500.0), ("image://x", 2.0)], unit="{c}")["baseOption"]
+    assert made["yAxis"]["data"] == ["{b}", "image://x"]
+    labels = [each["label"]["formatter"] for each in made["series"][0]["data"]]
+    assert labels == ["1.5k (c)", "2 (c)"]
+
+
+def test_numbers_are_short() -> None:
+    shown = [number(value) for value in (0, 0.5, 12, 1500, 2e6, 3.25e9)]
+    assert shown == ["0", "0.5", "12", "1.5k", "2M", "3.25G"]
