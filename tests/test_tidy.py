@@ -19,6 +19,7 @@ LAYERS: dict[str, int] = {
     "message": 1,
     "protocol": 2,
     "filter": 2,
+    "schemas": 2,
     "auth": 3,
     "store": 3,
     "remoting": 3,

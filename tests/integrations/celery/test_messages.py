@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("kombu", reason="needs kombu: pip install 'sprocketmq[celery]'")
-
 from sprocket.integrations.celery.messages import body_of, due_of, message_of
 
 

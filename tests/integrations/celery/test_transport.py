@@ -8,9 +8,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import kombu
 import pytest
-
-kombu = pytest.importorskip("kombu", reason="needs kombu: pip install 'sprocketmq[celery]'")
 
 import sprocket.integrations.celery  # noqa: F401 - makes the scheme known
 from sprocket.base.errors import ConfigError, ConnectFailed
@@ -55,9 +54,7 @@ def queue(node: NodeThread) -> Any:
 def publish(connection: Any, queue: Any, *bodies: Any, **named: Any) -> None:
     producer = connection.Producer()
     for body in bodies:
-        producer.publish(
-            body, exchange=queue.exchange, routing_key="key", declare=[queue], **named
-        )
+        producer.publish(body, exchange=queue.exchange, routing_key="key", declare=[queue], **named)
 
 
 class Taken:
@@ -83,7 +80,7 @@ class Taken:
     def drain(self, seconds: float) -> None:
         try:
             self.connection.drain_events(timeout=seconds)
-        except socket.timeout:
+        except TimeoutError:
             return
 
 

@@ -7,7 +7,7 @@ addresses, separated by `;`, as kombu has them for every transport.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from sprocket.base.errors import ConfigError
@@ -15,7 +15,8 @@ from sprocket.base.errors import ConfigError
 _PORT = 9876
 
 
-class BrokerAddress(NamedTuple):
+@dataclass(frozen=True)
+class BrokerAddress:
     """A URL's parts.
 
     Attributes:
@@ -26,7 +27,7 @@ class BrokerAddress(NamedTuple):
 
     nameservers: tuple[str, ...]
     access_key: str | None = None
-    secret_key: str | None = None
+    secret_key: str | None = field(default=None, repr=False)
     prefix: str = ""
 
 

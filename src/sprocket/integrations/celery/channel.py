@@ -29,7 +29,7 @@ from sprocket.message.popped_message import PoppedMessage
 logger = logging.getLogger(__name__)
 
 
-class DirectRoute(exchanges.DirectExchange):
+class DirectPublishing(exchanges.DirectExchange):
     """Messages to queues bound with the very key."""
 
     def deliver(self, message: dict[str, Any], exchange: str, routing_key: str, **_: Any) -> None:
@@ -37,7 +37,7 @@ class DirectRoute(exchanges.DirectExchange):
         self.channel.route(exchange, routing_key, message)
 
 
-class TopicRoute(exchanges.TopicExchange):
+class TopicPublishing(exchanges.TopicExchange):
     """Messages to queues bound with a pattern that the key matches."""
 
     def deliver(self, message: dict[str, Any], exchange: str, routing_key: str, **_: Any) -> None:
@@ -45,7 +45,7 @@ class TopicRoute(exchanges.TopicExchange):
         self.channel.route(exchange, routing_key, message)
 
 
-class FanoutRoute(exchanges.FanoutExchange):
+class FanoutPublishing(exchanges.FanoutExchange):
     """Messages to all that are bound."""
 
     def deliver(self, message: dict[str, Any], exchange: str, routing_key: str, **_: Any) -> None:
@@ -92,9 +92,9 @@ class Channel(virtual.Channel):
     QoS = UnsettledMessages
     supports_fanout = True
     exchange_types: ClassVar[dict[str, Any]] = {
-        "direct": DirectRoute,
-        "topic": TopicRoute,
-        "fanout": FanoutRoute,
+        "direct": DirectPublishing,
+        "topic": TopicPublishing,
+        "fanout": FanoutPublishing,
     }
 
     def __init__(self, connection: Any, **named: Any) -> None:
@@ -173,7 +173,7 @@ class Channel(virtual.Channel):
 
     def credit(self) -> int:
         """How many more messages this channel may have. Called on the loop's thread."""
-        limit = self.qos.prefetch_count
+        limit = int(self.qos.prefetch_count)
         if not limit:
             return POP_COUNT_MAX
         unsettled = len(self.qos._delivered) - len(self.qos._dirty)

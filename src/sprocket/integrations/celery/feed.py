@@ -30,7 +30,7 @@ _PAUSE_FIRST, _PAUSE_MAX = 0.2, 5.0
 Delivery = Callable[[StoredMessage | SprocketError], None]
 
 
-class Feed:
+class ChannelFeed:
     """Runs until it is closed, or until a broker refuses for good.
 
     Servers that are away are asked again and again: handles stay valid meanwhile, so there is no

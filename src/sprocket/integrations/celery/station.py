@@ -16,7 +16,7 @@ from typing import Any
 from sprocket.base.errors import SprocketError
 from sprocket.client.base.background_loop import BlockingClient, on_the_loop, opened_by, waiting
 from sprocket.client.base.lifecycle import Lifecycle
-from sprocket.integrations.celery.feed import Delivery, Feed
+from sprocket.integrations.celery.feed import ChannelFeed, Delivery
 from sprocket.integrations.celery.settings import TransportSettings
 from sprocket.integrations.queues.mail import ADDRESS, ANY_KEY, KEY, Mail, MailBox, Taker
 from sprocket.integrations.queues.names import tag_of, topic_of
@@ -40,7 +40,7 @@ class Station(Lifecycle):
         self.queues = TaskQueues(settings.nameservers, settings.queues)
         self._mail: Mail | None = None
         #: Feeds by channel and queue, and the takers of mail.
-        self._feeds: dict[tuple[int, str], Feed] = {}
+        self._feeds: dict[tuple[int, str], ChannelFeed] = {}
         self._takers: dict[tuple[int, str], Taker] = {}
         self._settling: set[asyncio.Task[None]] = set()
         self._acked: list[PoppedMessage] = []
@@ -115,7 +115,7 @@ class Station(Lifecycle):
             self._takers[channel, queue] = deliver
             box.attach(deliver)
         elif (channel, queue) not in self._feeds:
-            feed = Feed(self.queues, self._topic(queue), credit, deliver)
+            feed = ChannelFeed(self.queues, self._topic(queue), credit, deliver)
             self._feeds[channel, queue] = feed
 
     async def detach(self, channel: int, queue: str) -> bool:

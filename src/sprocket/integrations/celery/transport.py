@@ -66,7 +66,7 @@ class Transport(virtual.Transport):
         """Makes a connection, and sees that a name server answers."""
         try:
             self.station.check()
-        except BaseException:
+        except BaseException:  # raised again; only nothing must stay half open
             self._release()
             raise
         return super().establish_connection()

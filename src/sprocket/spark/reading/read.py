@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from sprocket.base.errors import CorruptRecord
 from sprocket.spark.options.loss import ReadFailed, report_loss
 from sprocket.spark.options.options import BatchOptions, ReadOptions
-from sprocket.spark.reading.fetch import Fetcher
+from sprocket.spark.reading.fetch import AHEAD_MAX, Chunk, Fetcher
 from sprocket.spark.reading.pushdown import EVERYTHING, narrow_choice
 from sprocket.spark.reading.ranges import Range, Share
 from sprocket.spark.records.decode import Decoder
@@ -60,12 +60,15 @@ class ShareReader:
         task_counter.task_begins()
         decoder = Decoder(self.schema, self.options.filter)
         with Fetcher(self.options, partition.addresses) as fetcher:
-            for one in partition.share:
-                yield from self._range(one, fetcher, decoder)
+            for place, one in enumerate(partition.share, 1):
+                following = partition.share[place : place + AHEAD_MAX]
+                yield from self._range(one, fetcher.chunks(one, following), decoder)
 
-    def _range(self, wanted: Range, fetcher: Fetcher, decoder: Decoder) -> Iterator[pa.RecordBatch]:
+    def _range(
+        self, wanted: Range, chunks: Iterable[Chunk], decoder: Decoder
+    ) -> Iterator[pa.RecordBatch]:
         missing = wanted.records
-        for chunk in fetcher.chunks(wanted):
+        for chunk in chunks:
             end = min(chunk.end, wanted.end)
             try:
                 for batch in decoder.decode(chunk.records, wanted.queue, chunk.start, end):
