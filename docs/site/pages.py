@@ -20,7 +20,7 @@ GUIDE: Mapping[str, tuple[str, ...]] = {
     "Messages": ("sending", "topics", "delays", "transactions", "filters", "lite",
                  "schemas"),
     "Consumers": ("consuming", "pop", "ordering", "retries", "offsets", "grpc", "tracing"),
-    "Applications": ("web", "testing"),
+    "Applications": ("web", "faststream", "testing"),
     "Spark": ("spark", "spark-state", "pipelines"),
     "Running brokers": (
         "deploying", "durability", "replication", "failover", "backups", "upgrading", "operating",

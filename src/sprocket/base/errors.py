@@ -57,6 +57,7 @@
     ├── NotConfined           a filter's process cannot be shut in (filterserver.process)
     ├── CallRefused           a proxy refuses a call (proxy.messages.statuses)
     ├── ReadFailed            Spark: messages to read are gone (spark.options.loss)
+    ├── BadBody               Spark: a body does not fit, and is to (spark.records.body_columns)
     ├── WriteFailed           Spark: messages could not be written (spark.writing.send)
     ├── StreamFailed          Spark: a streaming query failed (spark.pipelines.parts.streams)
     └── SparkFailed           the demo's Spark process failed (demo.tour)

@@ -97,13 +97,14 @@ class RegisteredBodies:
         if self._kind is not SchemaKind.JSON and not isinstance(self._reader, ProtobufBodies):
             await self._codecs.prepare(schema_id)
 
-    def newest(self) -> BodyCodec:
-        """The codec to encode by, whose schema says what values look like; it blocks.
+    def shape(self) -> BodyCodec:
+        """The codec whose schema says what values look like: the reader's, or else the one to
+        encode by; it blocks.
 
         Raises:
             UsageError, SchemaNotFound, RegistryUnavailable: as `encode`.
         """
-        return self._codec(self._write_id())
+        return self._reader or self._codec(self._write_id())
 
     def _codec(self, schema_id: int) -> BodyCodec:
         if self._kind is SchemaKind.JSON:

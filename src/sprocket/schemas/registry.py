@@ -117,6 +117,6 @@ class SchemaCache(Generic[Made]):
 
 def _bounded(table: dict[int, Made], count_max: int) -> dict[int, Made]:
     """The table, with place for one entry."""
-    while len(table) >= count_max:
-        del table[next(iter(table))]
+    while len(table) >= count_max:  # threads of listeners may do the same
+        table.pop(next(iter(list(table))), None)
     return table
