@@ -37,7 +37,6 @@ LAYERS: dict[str, int] = {
     "admin": 6,
     "proxy": 6,
     "spark": 6,
-    "integrations": 6,
     "metrics": 7,
     "console": 7,
     "standalone": 8,
