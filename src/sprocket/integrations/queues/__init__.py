@@ -1,1 +1,1 @@
-"""Task queues on topics: what the integrations of Celery, taskiq and dramatiq have in common."""
+"""Task queues on topics: what integrations of task queues have in common."""
