@@ -38,11 +38,11 @@ LAYERS: dict[str, int] = {
     "admin": 6,
     "proxy": 6,
     "spark": 6,
-    "integrations": 6,
     "metrics": 7,
     "console": 7,
     "standalone": 8,
     "container": 8,
+    "integrations": 8,
     "cli": 9,
     "demo": 9,
     "testing": 10,
@@ -88,6 +88,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "remoting": (("address", "turns", "ip_counts"), ("tls",)),
     "console": (("operations",), ("history",), ("views",), ("api",), ("web",), ("pages",)),
+    "integrations": (("queues",),),
 }  # fmt: skip
 #: `runtime` is the world behind the ports: it knows the ports only, and whoever starts something
 #: for real may take it as a default.

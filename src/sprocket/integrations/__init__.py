@@ -1,4 +1,4 @@
-"""Sprocket behind frameworks that other people made: task queues first.
+"""Sprocket behind frameworks that other people made.
 
 Each framework has a module or a sub-package of its own, named as the framework, and an extra of the
 same name. Nothing else of Sprocket imports this package, and no part of it imports another

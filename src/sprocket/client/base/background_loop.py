@@ -139,6 +139,13 @@ class BlockingClient(Generic[C]):
             self._begin_in_child(background)
         return background.run(method(self._client, *args, **named))
 
+    def _post(self, do: Callable[[C], None]) -> None:
+        """Has the loop call a function with the client, and does not wait for that."""
+        background = _loop_of_this_process()
+        if self._process != background.process:
+            self._begin_in_child(background)
+        background.loop.call_soon_threadsafe(do, self._client)
+
     def _begin_in_child(self, background: _LoopThread) -> None:
         self._check_survives()
         with _following:

@@ -1,0 +1,307 @@
+"""A channel of kombu on the task queues and the mail of its process.
+
+A queue that outlives its consumers is a topic. One that is exclusive or deleted by itself is a mail
+box in this process: replies to remote control, results of `rpc://`, the commands for a worker,
+events. Fanout exchanges are mail addresses. A message to another exchange goes to the queues that
+are bound here, and by mail to whoever has a box bound to it, if no queue takes it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import deque
+from functools import partial
+from queue import Empty
+from typing import Any, ClassVar, NamedTuple
+
+from kombu.transport import virtual
+from kombu.transport.virtual import exchange as exchanges
+
+from sprocket.base.errors import SprocketError
+from sprocket.integrations.celery.messages import body_of, due_of, message_of
+from sprocket.integrations.celery.station import BlockingStation
+from sprocket.integrations.queues.mail import ANY_KEY
+from sprocket.message.message import StoredMessage
+from sprocket.message.pop_handle import POP_COUNT_MAX
+from sprocket.message.popped_message import PoppedMessage
+
+logger = logging.getLogger(__name__)
+
+
+class DirectPublishing(exchanges.DirectExchange):
+    """Messages to queues bound with the very key."""
+
+    def deliver(self, message: dict[str, Any], exchange: str, routing_key: str, **_: Any) -> None:
+        """Sends a message."""
+        self.channel.route(exchange, routing_key, message)
+
+
+class TopicPublishing(exchanges.TopicExchange):
+    """Messages to queues bound with a pattern that the key matches."""
+
+    def deliver(self, message: dict[str, Any], exchange: str, routing_key: str, **_: Any) -> None:
+        """Sends a message."""
+        self.channel.route(exchange, routing_key, message)
+
+
+class FanoutPublishing(exchanges.FanoutExchange):
+    """Messages to all that are bound."""
+
+    def deliver(self, message: dict[str, Any], exchange: str, routing_key: str, **_: Any) -> None:
+        """Sends a message."""
+        self.channel.route(exchange, routing_key, message, is_for_all=True)
+
+
+class UnsettledMessages(virtual.QoS):
+    """The messages of a channel that are not acknowledged; settling one frees its place."""
+
+    def append(self, message: Any, delivery_tag: str) -> None:
+        """Counts a message as delivered."""
+        super().append(message, delivery_tag)
+
+    def ack(self, delivery_tag: str) -> None:
+        """Acknowledges a message; it does not wait for the broker."""
+        super().ack(delivery_tag)
+        self.channel.settle(delivery_tag)
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        """Gives a message back, or makes it a dead letter."""
+        self._quick_ack(delivery_tag)
+        self.channel.settle(delivery_tag, requeue=requeue, is_done=False)
+
+    def restore_unacked(self) -> list[Any]:
+        """Gives back all that is not acknowledged."""
+        self._flush()
+        tags = list(self._delivered)
+        self._delivered.clear()
+        self.channel.give_back(tags)
+        return []
+
+
+class Delivered(NamedTuple):
+    """What arrived for a channel and its consumer has not got yet."""
+
+    queue: str
+    what: StoredMessage | SprocketError
+
+
+class Channel(virtual.Channel):
+    """A channel. It is used by one thread at a time, as kombu has it; any may acknowledge."""
+
+    QoS = UnsettledMessages
+    supports_fanout = True
+    exchange_types: ClassVar[dict[str, Any]] = {
+        "direct": DirectPublishing,
+        "topic": TopicPublishing,
+        "fanout": FanoutPublishing,
+    }
+
+    def __init__(self, connection: Any, **named: Any) -> None:
+        super().__init__(connection, **named)
+        self._station: BlockingStation = connection.station
+        self._mail_queues: dict[str, bool] = {}
+        #: What has arrived; the loop's thread appends, and the consumer's thread takes.
+        self._arrived: deque[Delivered] = deque()
+        self._leases: dict[str, PoppedMessage] = {}
+        self._unacknowledged: set[str] = set()
+
+    # Declarations
+
+    def _new_queue(self, queue: str, **named: Any) -> None:
+        is_mail = bool(named.get("exclusive") or named.get("auto_delete"))
+        self._mail_queues[queue] = is_mail
+        self._station.declare(queue, is_mail)
+
+    def _has_queue(self, queue: str, **_: Any) -> bool:
+        return self._station.has(queue)
+
+    def queue_bind(
+        self,
+        queue: str,
+        exchange: str | None = None,
+        routing_key: str = "",
+        arguments: Any = None,
+        **named: Any,
+    ) -> None:
+        """Binds a queue; a mail box gets what is sent to the exchange from anywhere."""
+        super().queue_bind(queue, exchange, routing_key, arguments, **named)
+        if not self._mail_queues.get(queue):
+            return
+        exchange = exchange or "amq.direct"
+        kind = self.typeof(exchange)
+        _, pattern, _ = kind.prepare_bind(queue, exchange, routing_key, arguments)
+        if kind.type == "direct":
+            pattern = re.escape(routing_key or "")
+        self._station.open_box(queue, f"exchange {exchange}", pattern or ANY_KEY)
+
+    def _queue_bind(self, *_: Any) -> None:
+        """All is done in `queue_bind`, which runs also where this is skipped."""
+
+    def _delete(self, queue: str, *_: Any, **__: Any) -> None:
+        if self._mail_queues.get(queue):
+            self._station.close_box(queue)
+        else:
+            self._station.purge(queue)
+
+    def after_reply_message_received(self, queue: str) -> None:
+        """Keeps a reply queue: it ends with its last consumer."""
+
+    # Sending
+
+    def route(
+        self, exchange: str, key: str, message: dict[str, Any], *, is_for_all: bool = False
+    ) -> None:
+        """Sends a message to the queues and the boxes that an exchange has for a key."""
+        try:
+            table = self.get_table(exchange)
+        except KeyError:
+            table = []
+        bound = self.typeof(exchange).lookup(table, exchange, key, None)
+        durable = [queue for queue in bound if queue and not self._mail_queues.get(queue)]
+        for queue in durable:
+            self._put(queue, message)
+        if is_for_all or len(durable) < len(bound) or not durable:
+            self._station.post(f"exchange {exchange}", key or "", body_of(message))
+
+    def _put(self, queue: str, message: dict[str, Any], **_: Any) -> None:
+        is_delayed = self.connection.settings.delays_at_broker
+        due_ms = due_of(message) if is_delayed else None
+        self._station.put(queue, body_of(message), due_ms)
+
+    # Receiving
+
+    def credit(self) -> int:
+        """How many more messages this channel may have. Called on the loop's thread."""
+        limit = int(self.qos.prefetch_count)
+        if not limit:
+            return POP_COUNT_MAX
+        unsettled = len(self.qos._delivered) - len(self.qos._dirty)
+        return max(0, limit - unsettled - len(self._arrived))
+
+    def basic_consume(
+        self, queue: str, no_ack: bool, callback: Any, consumer_tag: str, **named: Any
+    ) -> None:
+        """Has a queue's messages delivered."""
+        super().basic_consume(queue, no_ack, callback, consumer_tag, **named)
+        if no_ack:
+            self._unacknowledged.add(queue)
+        deliver = partial(self._arrive, queue)
+        self._station.attach(self.channel_id_of_station, queue, self.credit, deliver)
+
+    def basic_cancel(self, consumer_tag: str) -> None:
+        """Ends that. What has arrived and was not delivered goes back."""
+        queue = self._tag_to_queue.get(consumer_tag)
+        super().basic_cancel(consumer_tag)
+        if queue is None:
+            return
+        self._unacknowledged.discard(queue)
+        is_over = self._station.detach(self.channel_id_of_station, queue)
+        kept, others = [], deque[Delivered]()
+        while self._arrived:
+            each = self._arrived.popleft()
+            if each.queue != queue:
+                others.append(each)
+            elif isinstance(each.what, PoppedMessage):
+                kept.append(each.what)
+        self._arrived.extendleft(reversed(others))
+        if kept:
+            self._station.give_back(kept)
+        if is_over:
+            self.queue_delete(queue)
+            self._station.close_box(queue)
+
+    @property
+    def channel_id_of_station(self) -> int:
+        """A number that no other channel of the process has."""
+        return id(self)
+
+    def basic_qos(
+        self, prefetch_size: int = 0, prefetch_count: int = 0, apply_global: bool = False
+    ) -> None:
+        """Sets how many unsettled messages the channel may have."""
+        super().basic_qos(prefetch_size, prefetch_count, apply_global)
+        self._station.wake(self.channel_id_of_station)
+
+    def _arrive(self, queue: str, what: StoredMessage | SprocketError) -> None:
+        self._arrived.append(Delivered(queue, what))
+        if (connection := self.connection) is not None:
+            connection.ring()
+
+    def deliver_next(self) -> bool:
+        """Delivers what has arrived and may be delivered now, one message at most.
+
+        Raises:
+            SprocketError: a broker refuses for good.
+        """
+        for _ in range(len(self._arrived)):
+            each = self._arrived.popleft()
+            if isinstance(each.what, SprocketError):
+                raise each.what
+            is_free = each.queue in self._unacknowledged or self.qos.can_consume()
+            if not is_free:
+                self._arrived.append(each)
+                continue
+            callback = self.connection._callbacks.get(each.queue)
+            payload = self._payload(each.what)
+            if payload is None or callback is None:
+                continue
+            if each.queue in self._unacknowledged:
+                self.settle(payload["properties"]["delivery_tag"])
+            callback(payload)
+            return True
+        return False
+
+    def _payload(self, message: StoredMessage) -> dict[str, Any] | None:
+        """A message as kombu has it; one that is none of kombu's becomes a dead letter."""
+        tag = self._next_delivery_tag()
+        try:
+            payload = message_of(message.body, tag, message.reconsume_times)
+        except (ValueError, RecursionError) as error:
+            logger.error("message %s of %s is a dead letter: %s",
+                         message.message_id, message.topic, error)  # fmt: skip
+            if isinstance(message, PoppedMessage):
+                self._station.reject(self.channel_id_of_station, message, False)
+            return None
+        if isinstance(message, PoppedMessage):
+            self._leases[tag] = message
+        return payload
+
+    def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:
+        message = self._station.get(queue)
+        payload = None if message is None else self._payload(message)
+        if payload is None:
+            raise Empty
+        return payload
+
+    def basic_get(self, queue: str, no_ack: bool = False, **named: Any) -> Any:
+        """Receives one message, if there is one."""
+        message = super().basic_get(queue, no_ack, **named)
+        if message is not None and no_ack:
+            self.settle(message.delivery_tag)
+        return message
+
+    # Settling
+
+    def settle(self, tag: str, *, requeue: bool = False, is_done: bool = True) -> None:
+        """Acknowledges, gives back or rejects a message; it does not wait for the broker."""
+        message = self._leases.pop(tag, None)
+        if message is None:
+            self._station.wake(self.channel_id_of_station)
+        elif is_done:
+            self._station.ack(self.channel_id_of_station, message)
+        else:
+            self._station.reject(self.channel_id_of_station, message, requeue)
+        if self._arrived and (connection := self.connection) is not None:
+            connection.ring()
+
+    def give_back(self, tags: list[str]) -> None:
+        """Gives messages back at once, and waits for that."""
+        messages = [self._leases.pop(tag) for tag in tags if tag in self._leases]
+        self._station.give_back(messages)
+
+    def _size(self, queue: str) -> int:
+        return self._station.count(queue)
+
+    def _purge(self, queue: str) -> int:
+        return self._station.purge(queue)

@@ -1,0 +1,55 @@
+"""Messages of kombu as bodies of ours, and back; and when a task is due. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from kombu.utils.json import dumps, loads
+
+
+def body_of(message: dict[str, Any]) -> bytes:
+    """The body of a message of kombu's virtual transports."""
+    text: str = dumps(message)
+    return text.encode()
+
+
+def message_of(body: bytes, tag: str, deliveries: int) -> dict[str, Any]:
+    """Reads a body as a delivery of its own.
+
+    Args:
+        tag: the delivery's tag; the sender's would be the same for each delivery.
+        deliveries: how often the message was delivered before.
+
+    Raises:
+        ValueError: it is no message of kombu's.
+    """
+    read: Any = loads(body.decode())
+    found: dict[str, Any] = read if isinstance(read, dict) else {}
+    properties = found.get("properties")
+    if not isinstance(properties, dict):
+        raise ValueError("it is no message of kombu's")
+    info = properties.get("delivery_info")
+    properties["delivery_info"] = info = dict(info) if isinstance(info, dict) else {}
+    properties["delivery_tag"] = tag
+    info["redelivered"] = deliveries > 0
+    info["delivery_count"] = deliveries
+    if not isinstance(found.get("headers"), dict):
+        found["headers"] = {}
+    return found
+
+
+def due_of(message: dict[str, Any]) -> int | None:
+    """When a task with a countdown or an eta is due, ms since 1970; None if it is not late.
+
+    A time without a zone is that of the worker's, so the worker waits for it.
+    """
+    headers = message.get("headers")
+    eta = headers.get("eta") if isinstance(headers, dict) else None
+    if not isinstance(eta, str):
+        return None
+    try:
+        at = datetime.fromisoformat(eta)
+    except ValueError:
+        return None
+    return None if at.tzinfo is None else int(at.timestamp() * 1000)

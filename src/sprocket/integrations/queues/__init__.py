@@ -1,0 +1,1 @@
+"""Task queues on topics: what integrations of task queues have in common."""
