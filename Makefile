@@ -6,6 +6,7 @@
 #   make test-pythons   every test on every Python of pyproject.toml that is here
 #   make native   installs the optional native kernel of the broker; it needs cargo
 #   make bench    measures, with the Java broker beside it where Java and Maven are present
+#   make test-lake    tests of Delta and Iceberg tables, with what they need (300 MB)
 #   make lint     style, types, structure
 #   make screenshots  makes the pictures of the web console anew; it needs Chromium
 #   make sim      simulated histories: make sim SEED=17, or SEEDS=1..500 SCENARIO=ordered
@@ -39,7 +40,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help screenshots native run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies dist test-dist image test-image docs upgrade clean
+.PHONY: help screenshots native run cluster test test-pythons test-lake lint format bench sim soak soak-cluster fuzz dependencies dist test-dist image test-image docs upgrade clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -84,6 +85,11 @@ test-pythons:
 		$(MAKE) --no-print-directory test PYTHON=python$$version || failed="$$failed $$version"; \
 	done; \
 	test -z "$$failed" || { echo "failed on$$failed"; exit 1; }
+
+# Tables of Delta and Iceberg, with kills, read by other engines too.
+test-lake: $(VENV)/dev.stamp
+	@$(PIP) install -e '.[lake]'
+	@SPROCKET_LONG=1 $(BIN)/python -m pytest -n 0 tests/spark/pipelines/tables $(ARGS)
 
 # The optional kernel of the broker, in Rust: it needs cargo.
 native: $(VENV)/run.stamp

@@ -21,7 +21,7 @@ GUIDE: Mapping[str, tuple[str, ...]] = {
                  "schemas"),
     "Consumers": ("consuming", "pop", "ordering", "retries", "offsets", "grpc", "tracing"),
     "Applications": ("web", "faststream", "testing"),
-    "Spark": ("spark", "spark-state", "pipelines"),
+    "Spark": ("spark", "spark-state", "pipelines", "lakehouse"),
     "Running brokers": (
         "deploying", "durability", "replication", "failover", "backups", "upgrading", "operating",
         "live-settings", "console", "metrics", "limits", "processes", "scale", "mqadmin", "api",
