@@ -32,6 +32,7 @@ from bench import (
     timers,
     tls,
     transactions,
+    turns,
 )
 from bench.brokers import java_missing
 from bench.spark import compare
@@ -56,6 +57,7 @@ BENCHES = {
     "spark": compare,
     "timers": timers,
     "hostile": hostile,
+    "turns": turns,
     "tls": tls,
     "grpc": grpc,
     "engine": engine,

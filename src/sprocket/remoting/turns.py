@@ -47,6 +47,8 @@ _SHORT_SECONDS = 0.001
 _SHORT_FOR_SECONDS = 1.0
 #: Who takes how much is looked at after so many requests: 10 ms of sends.
 _PERIOD_REQUESTS = 1_024
+#: And after so long at the latest, so that it is known who takes little before a flood begins, s.
+_PERIOD_SECONDS = 1.0
 #: So many requests in a period are modest however many peers there are.
 _MODEST_MIN = 8
 
@@ -94,8 +96,8 @@ class Turns:
 
     __slots__ = (
         "__weakref__", "_active", "_begin_until", "_begun_late", "_behind", "_in_period",
-        "_is_due", "_line", "_loop", "_modest_line", "_modest_max", "_period", "_process",
-        "_short_until", "_spent", "_taken", "is_full", "is_over",
+        "_is_due", "_line", "_loop", "_modest_line", "_modest_max", "_period", "_period_ends",
+        "_process", "_short_until", "_spent", "_taken", "is_full", "is_over",
     )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop, process: object = None) -> None:
@@ -115,6 +117,7 @@ class Turns:
         self._short_until = -1.0
         #: The period, its requests and peers so far, and how many requests in one are modest.
         self._period = self._in_period = self._active = 0
+        self._period_ends = loop.time() + _PERIOD_SECONDS
         self._modest_max = _PERIOD_REQUESTS // 2
         #: Until when tasks may begin in this iteration; None before the first.
         self._begin_until: float | None = None
@@ -136,7 +139,8 @@ class Turns:
         elif now < self._short_until:
             self.fill(requests)
         self._in_period += requests
-        if self._in_period >= _PERIOD_REQUESTS:
+        if self._in_period >= _PERIOD_REQUESTS or now >= self._period_ends:
+            self._period_ends = now + _PERIOD_SECONDS
             self._modest_max = max(_MODEST_MIN, _PERIOD_REQUESTS // (2 * self._active))
             self._period += 1
             self._in_period = self._active = 0
