@@ -50,6 +50,19 @@ class WriteOptions(Credentials):
         "Name of a property that gets a text which is the same when a task is run again: consumers "
         "can drop repeats by it.",
     )
+    transaction_broker: str | None = option(
+        "transactionBroker",
+        values.text,
+        "Name of the broker that gets all rows, and shows those of a micro-batch or of a batch "
+        "write exactly once, when all are there. Without it rows are seen as they come, at least "
+        "once.",
+    )
+    transaction_begin: int | None = option(
+        "transactionBegin",
+        values.whole(0),
+        "Number of a micro-batch with which a stream may begin at a transactionBroker that knows "
+        "nothing of it; 0 always may.",
+    )
     group: str = option(
         "group", values.group, "Producer group in requests to brokers.", default="sprocket-spark"
     )
