@@ -7,7 +7,7 @@ import pytest
 from sprocket.broker.sending.publication import Publication
 from sprocket.testing.plays import play
 from sprocket.testing.staged import STAGED
-from sprocket.transaction.staged import Decision
+from sprocket.transaction.staged import StagedDecision
 from sprocket.transaction.staged_ledger import StagedLedger
 from tests.sim.planting import Plant, assert_found
 
@@ -27,7 +27,7 @@ def begins_a_publication_anew(patch: pytest.MonkeyPatch) -> None:
 def forgets_decisions(patch: pytest.MonkeyPatch) -> None:
     def earlier(
         self: StagedLedger, name: str, owner: str, batch: int, *, is_first: bool
-    ) -> Decision | None:
+    ) -> StagedDecision | None:
         return None
 
     patch.setattr(StagedLedger, "earlier", earlier)

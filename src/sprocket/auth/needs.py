@@ -272,7 +272,7 @@ RULES: Mapping[int, Rule] = {
     R.RECALL_MESSAGE: _SEND,
     OWN.STAGE_BATCH: _SEND,
     # The topics are known once the batches are read: its endpoint asks for the rights to each.
-    OWN.PUBLISH_STAGED: Rule("each topic of its batches: Pub", lambda c, n: ()),
+    OWN.PUBLISH_STAGED: fields_rule(topic="topic", actions=PUB, may_lack=True),
     R.CONSUMER_SEND_MSG_BACK: fields_rule(group="group", actions=SUB),
     # Consumers.
     R.PULL_MESSAGE: _PULL,

@@ -28,9 +28,6 @@ from sprocket.broker.reading.read_place import ReadPlaces
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.destination import DelayRules
 from sprocket.broker.sending.ingress import Ingress
-from sprocket.broker.sending.intake import Placing
-from sprocket.broker.sending.publication import Publication
-from sprocket.broker.sending.staged_reader import StagedReader
 from sprocket.broker.sending.stamp import Stamp
 from sprocket.broker.sending.timers import TimerFigures
 from sprocket.broker.sending.transactions import (
@@ -40,6 +37,7 @@ from sprocket.broker.sending.transactions import (
     check_rules,
 )
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.staged_parts import staged_parts
 from sprocket.broker.tables.access import ReadAccess
 from sprocket.broker.tables.changes import ACCOUNTS, FILTERS, GROUPS, MODES, TOPICS
 from sprocket.broker.tables.files import StateFiles
@@ -134,12 +132,9 @@ class BrokerParts:
             self.timer_following = TimerFollowing(timers, lambda: settings.config.delay_save_ms)
         self.state_copy = self._state_copy(store, pool, number)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
-        placing = self.placing = Placing(
-            tables.topics, static=tables.mappings.by_topic, settings=settings,
-            entropy=world.entropy,
-        )  # fmt: skip
-        reader = StagedReader(placing, self.stamp, settings=settings, clock=clock)
-        self.publication = Publication(store, self.ingress, reader, clock=clock, host=host)
+        self.placing, self.publication = staged_parts(
+            store, self.ingress, self.stamp, tables, settings, world=world, host=host
+        )
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
         self.pop = self._pop(store, settings, world=world, host=host)
         self.lite = LiteParts(

@@ -107,7 +107,7 @@ class _Driver(SteadyClients):
             await asyncio.sleep(self._entropy.between(0.0, 4.0))
             rows = 1 + self._entropy.below(100)
             while not await self._try(batch_id, rows):
-                await asyncio.sleep(self._entropy.between(0.0, 2.0))
+                pass
             self.made.append(rows)
 
     async def _try(self, batch_id: int, rows: int) -> bool:
@@ -116,6 +116,7 @@ class _Driver(SteadyClients):
             await self._publish(batch_id, named)
         except (SprocketError, _Killed) as error:
             self._run.journal.note("driver", f"begins {batch_id} again", repr(error)[:80])
+            await asyncio.sleep(self._entropy.between(0.0, 2.0))
             return False
         self._run.journal.note("driver", "has made", str(batch_id))
         return True

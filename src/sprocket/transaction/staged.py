@@ -50,7 +50,7 @@ class StagedHead(msgspec.Struct, frozen=True, gc=False):
     messages: int
 
 
-class Decision(msgspec.Struct, frozen=True, gc=False):
+class StagedDecision(msgspec.Struct, frozen=True, gc=False):
     """What is known of a writer's newest transaction.
 
     Attributes:
@@ -76,7 +76,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
 
 _heads = msgspec.json.Decoder(StagedHead)
-_decisions = msgspec.json.Decoder(Decision)
+_decisions = msgspec.json.Decoder(StagedDecision)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -86,7 +86,7 @@ def staged(head: StagedHead, body: bytes, *, born_ms: int, born_host: bytes) -> 
     return _draft(BATCHES, body, text, born_ms=born_ms, born_host=born_host)
 
 
-def decided(decision: Decision, *, host: bytes) -> Draft:
+def decided(decision: StagedDecision, *, host: bytes) -> Draft:
     """The record of a decision."""
     return _draft(DECISIONS, _encode(decision), b"", born_ms=decision.at_ms, born_host=host)
 
@@ -112,7 +112,7 @@ def head_of(record: Record) -> StagedHead:
     return _read(_heads, text.encode(), record)
 
 
-def decision_of(record: Record) -> Decision:
+def decision_of(record: Record) -> StagedDecision:
     """What a record of queue 1 says.
 
     Raises:

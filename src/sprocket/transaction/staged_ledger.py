@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sprocket.base.errors import InvalidParameter, NoPermission, SystemBusy
-from sprocket.transaction.staged import Decision, StagedHead
+from sprocket.transaction.staged import StagedDecision, StagedHead
 
 #: Writers that are remembered, and batches that are staged and not decided, at most.
 WRITERS_MAX = 10_000
@@ -61,7 +61,7 @@ class Writer:
     """
 
     owner: str
-    last: Decision | None = None
+    last: StagedDecision | None = None
     last_at: int = 0
     last_log_offset: int = 0
     stored_ms: int = 0
@@ -146,7 +146,9 @@ class StagedLedger:
             raise SystemBusy(f"{self._count} batches are staged, the broker's limit")
         return False
 
-    def earlier(self, name: str, owner: str, batch: int, *, is_first: bool) -> Decision | None:
+    def earlier(
+        self, name: str, owner: str, batch: int, *, is_first: bool
+    ) -> StagedDecision | None:
         """The decision of a transaction that was made already; None if it may be made now.
 
         Args:
@@ -184,6 +186,9 @@ class StagedLedger:
         self._staged_next = offset + 1
         writer = self._writers.setdefault(head.writer, Writer(head.owner))
         attempt = writer.attempts.get(head.attempt)
+        if attempt is not None and self._is_old(writer, attempt, stored_ms):
+            self._drop(writer, attempt)  # a start reads what was dropped already
+            attempt = None
         if attempt is None:
             attempt = Attempt(head.writer, head.batch, head.attempt, offset, stored_ms, {}, {}, {})
             writer.attempts[head.attempt] = attempt
@@ -195,7 +200,7 @@ class StagedLedger:
         attempt.topics[head.topic] = max(attempt.topics.get(head.topic, 0), head.queue)
 
     def apply_decision(
-        self, decision: Decision, *, offset: int, log_offset: int, stored_ms: int
+        self, decision: StagedDecision, *, offset: int, log_offset: int, stored_ms: int
     ) -> None:
         """Applies the next record of queue 1: drops the attempts that do not count."""
         self._decided_next = offset + 1
@@ -206,7 +211,10 @@ class StagedLedger:
         self._remembered.move_to_end(decision.writer)
         kept = {name for name, _ in decision.attempts}
         for attempt in list(writer.attempts.values()):
-            if attempt.batch <= decision.batch and attempt.name not in kept:
+            # A start reads all batches first. Those behind this record are of a writer that began
+            # anew when this decision was forgotten.
+            is_before = next(iter(attempt.batches.values())) < log_offset
+            if is_before and attempt.batch <= decision.batch and attempt.name not in kept:
                 self._drop(writer, attempt)
 
     def staged_of(self, writer: Writer, attempts: Sequence[tuple[str, int]]) -> list[int] | None:
@@ -236,18 +244,18 @@ class StagedLedger:
         while self._attempts:
             attempt = next(iter(self._attempts.values()))
             writer = self._writers[attempt.writer]
-            is_used = writer.last is not None and attempt.batch == writer.last.batch
-            if is_used or now_ms - attempt.staged_ms < STAGED_MS_MAX:
+            if not self._is_old(writer, attempt, now_ms):
                 break
             self._drop(writer, attempt)
             if writer.last is None and not writer.attempts:
                 del self._writers[attempt.writer]
         for name in list(self._remembered):
             writer, last = self._writers[name], self._writers[name].last
-            if last is None or writer.attempts or not last.is_finished:
-                continue
-            if now_ms - last.at_ms >= last.keep_ms:
-                del self._writers[name], self._remembered[name]
+            if last is not None and _is_over(last, now_ms):
+                writer.last = None
+                del self._remembered[name]
+                if not writer.attempts:
+                    del self._writers[name]
 
     def to_renew(self, now_ms: int) -> list[Writer]:
         """Writers whose newest record is old: it has to be stored again, the oldest first."""
@@ -259,6 +267,12 @@ class StagedLedger:
             if writer.last is not None and writer.last.is_finished:
                 found.append(writer)
         return found
+
+    @staticmethod
+    def _is_old(writer: Writer, attempt: Attempt, now_ms: int) -> bool:
+        """Whether nobody will decide that an attempt counts."""
+        is_used = writer.last is not None and attempt.batch == writer.last.batch
+        return not is_used and now_ms - attempt.staged_ms >= STAGED_MS_MAX
 
     def _drop(self, writer: Writer, attempt: Attempt) -> None:
         del writer.attempts[attempt.name]
@@ -277,3 +291,8 @@ class StagedLedger:
             for each in writer.attempts.values():
                 assert self._attempts[name, each.name] is each
                 assert set(each.batches) == set(each.counts)
+
+
+def _is_over(decision: StagedDecision, now_ms: int) -> bool:
+    """Whether a decision need not be remembered any more."""
+    return decision.is_finished and now_ms - decision.at_ms >= decision.keep_ms

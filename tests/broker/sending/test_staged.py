@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,7 @@ from sprocket.testing.disk import FaultyDisk, MemoryDisk
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.loop import simulate
 from sprocket.transaction import staged_ledger
-from tests.broker.parts import ROOT, SUCCESS, Asker, new_disk, play, serving, settle
+from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, new_disk, play, serving, settle
 
 STAGED = "rmq_sys_sprocket_staged"
 
@@ -128,6 +129,24 @@ def test_a_writer_of_which_nothing_is_known_must_say_that_it_is_new() -> None:
         await publish(asker, {}, batch_id=4, is_first=False)
 
     play(test)
+
+
+def test_who_does_not_wait_knows_that_it_is_decided() -> None:
+    async def test(asker: Asker) -> None:
+        await asker.create("T")
+        for batch_id in range(3):
+            count = 5000
+            for number in range(count // 500):
+                bodies = [b"%d" % n for n in range(500)]
+                await stage(asker, bodies, attempt=f"a{batch_id}", number=number, batch_id=batch_id)
+            header = PublishStaged(writer="w", batch_id=batch_id, is_first=True, waits=False)
+            named = AttemptList(attempts=[AttemptEntry(name=f"a{batch_id}", requests=10)])
+            reply = await asker.call(header, named.encode())
+            assert (reply.code, reply.read(Published).is_finished) == (SUCCESS, False)
+        await settle(100)
+        assert await asker.max_offset("T") == 15_000
+
+    play(test, store=replace(STORE, log_file_bytes=1 << 23))
 
 
 def test_missing_batches_are_not_published() -> None:

@@ -40,7 +40,7 @@ from sprocket.message.topic import STAGED
 from sprocket.store.store import Store
 from sprocket.store.writing.appender import Appended
 from sprocket.transaction import staged as records
-from sprocket.transaction.staged import BATCHES, DECISIONS, Decision, StagedHead, mark_of
+from sprocket.transaction.staged import BATCHES, DECISIONS, StagedDecision, StagedHead, mark_of
 from sprocket.transaction.staged_ledger import StagedLedger, Writer
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ _LOST = (TopicNotFound, InvalidParameter, IllegalMessage, CorruptRecord, OffsetO
 
 
 @dataclass(slots=True)
-class Transaction:
+class StagedTransaction:
     """A decided transaction that is being published.
 
     Attributes:
@@ -69,7 +69,7 @@ class Transaction:
         published: how many of all.
     """
 
-    decision: Decision
+    decision: StagedDecision
     number: int
     staged: list[int]
     at: int = 0
@@ -103,8 +103,8 @@ class Publication:
         self.ledger = StagedLedger()
         self._clock = clock
         self._host = host
-        self._waiting: deque[Transaction] = deque()
-        self._last: dict[str, Transaction] = {}
+        self._waiting: deque[StagedTransaction] = deque()
+        self._last: dict[str, StagedTransaction] = {}
         self._decided, self.finished = Watermark(), Watermark()
         self._warnings = RareLog(logger)
 
@@ -151,7 +151,7 @@ class Publication:
 
     def _find_published(self, log_offset: int) -> None:
         """Counts the messages of waiting transactions that are in the log from an offset on."""
-        marks: dict[int, tuple[Transaction, int]] = {}
+        marks: dict[int, tuple[StagedTransaction, int]] = {}
         for one in self._waiting:
             for at, staged in enumerate(one.staged):
                 with contextlib.suppress(*_LOST):
@@ -168,7 +168,7 @@ class Publication:
             stored_ms=record.stored_ms,
         )
 
-    def _apply_decision(self, decision: Decision, record: Record | Appended) -> None:
+    def _apply_decision(self, decision: StagedDecision, record: Record | Appended) -> None:
         self.ledger.apply_decision(
             decision,
             offset=record.queue_offset,
@@ -188,7 +188,7 @@ class Publication:
         self._apply_staged(head, appended)
         return appended
 
-    def decide(self, decision: Decision) -> Transaction:
+    def decide(self, decision: StagedDecision) -> StagedTransaction:
         """Stores a decision whose batches are staged; its messages follow by themselves.
 
         Raises:
@@ -197,19 +197,20 @@ class Publication:
         self._decide(decision)
         return self._begin(self.ledger.writers[decision.writer])
 
-    def of(self, writer: str) -> Transaction | None:
+    def of(self, writer: str) -> StagedTransaction | None:
         """A writer's newest transaction, if this process has published some of it."""
         return self._last.get(writer)
 
-    def _decide(self, decision: Decision) -> None:
+    def _decide(self, decision: StagedDecision) -> None:
         staged_from, decided_from = self.ledger.positions()
         stored = replace(decision, staged_from=staged_from, decided_from=decided_from)
-        self._apply_decision(stored, self._stored(records.decided(stored, host=self._host)))
+        appended = self._stored(records.decided(stored, host=self._host))
+        self._apply_decision(stored, appended)
 
     def _stored(self, draft: Draft) -> Appended:
         return self._ingress.store((Destination(draft, STAGED, draft.queue_number, True),))[0]
 
-    def _begin(self, writer: Writer) -> Transaction:
+    def _begin(self, writer: Writer) -> StagedTransaction:
         """Has a decided transaction published."""
         assert writer.last is not None
         staged = self.ledger.staged_of(writer, writer.last.attempts)
@@ -217,7 +218,7 @@ class Publication:
             logger.error("staged batches of writer %s are lost", writer.last.writer)
             staged = []
         number = self._decided.value + 1
-        one = Transaction(writer.last, number, staged)
+        one = StagedTransaction(writer.last, number, staged)
         self._waiting.append(one)
         self._last[writer.last.writer] = one
         self._decided.rise(number)
@@ -252,7 +253,7 @@ class Publication:
             assert writer.last is not None
             self._decide(writer.last)
 
-    def _publish(self, one: Transaction) -> bool:
+    def _publish(self, one: StagedTransaction) -> bool:
         """Publishes some messages; returns whether all are.
 
         Raises:
@@ -287,7 +288,7 @@ class Publication:
         self._decide(replace(one.decision, attempts=[], is_finished=True))
         return True
 
-    def _passed(self, one: Transaction, at: int, count: int) -> None:
+    def _passed(self, one: StagedTransaction, at: int, count: int) -> None:
         """Counts published messages of a batch."""
         one.done = count + (one.done if at == one.at else 0)
         one.at, one.published = at, one.published + count

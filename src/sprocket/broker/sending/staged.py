@@ -13,7 +13,7 @@ from sprocket.base.errors import InvalidParameter
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.sending.acknowledgement import Acknowledgement
-from sprocket.broker.sending.publication import Publication
+from sprocket.broker.sending.publication import Publication, StagedTransaction
 from sprocket.broker.tables.rights import Rights
 from sprocket.message.hosts import pack
 from sprocket.protocol.bodies.staged import AttemptList
@@ -22,7 +22,7 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.staged import Published, PublishStaged, StageBatch
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
-from sprocket.transaction.staged import Decision, StagedHead
+from sprocket.transaction.staged import StagedDecision, StagedHead
 
 #: A reply comes after this time at the latest, s, and says how much is published.
 _HOLD_S = 4.0
@@ -88,27 +88,31 @@ class StagedRequests:
 
         Raises:
             NoPermission: whoever asks may not send to its topics, or the writer is another user's.
-            InvalidParameter: batches are missing, or it cannot be known whether it was decided before.
+            InvalidParameter: batches are missing, or it cannot be known whether it was decided
+                before.
             SystemBusy: the writer's last transaction is not finished yet.
         """
         header = command.read(PublishStaged)
         attempts = AttemptList.of_request(command.body).attempts
         named = [(each.name, each.requests) for each in attempts]
+        before = self._publication.of(header.writer)
+        if before is not None and before.decision.batch < header.batch_id:
+            await self._finished(before)
         decision = self._ledger.earlier(
             header.writer, command.user or "", header.batch_id, is_first=header.is_first
         )
         is_repeat = decision is not None
         if decision is None:
             messages = self._checked(header, named, command, peer)
-            decision = Decision(
+            decision = StagedDecision(
                 header.writer, command.user or "", header.batch_id, named, messages,
                 is_finished=False, at_ms=self._clock.now_ms(), keep_ms=header.keep_seconds * 1000,
                 staged_from=0, decided_from=0,
             )  # fmt: skip
             self._publication.decide(decision)
         one = self._publication.of(header.writer)
-        if one is not None:
-            await self._publication.finished.reach(one.number, Deadline.after(_HOLD_S))
+        if one is not None and header.waits:
+            await self._finished(one)
         writer = self._ledger.writers.get(header.writer)
         last = None if writer is None else writer.last
         is_finished = last is not None and last.batch == header.batch_id and last.is_finished
@@ -120,6 +124,10 @@ class StagedRequests:
         )
         safe = self._acknowledgement.code_up_to(self._store.log_end)
         return Reply(reply, code=ResponseCode.SUCCESS if safe is None else await safe)
+
+    async def _finished(self, one: StagedTransaction) -> None:
+        """Returns when a transaction is published, or after a time."""
+        await self._publication.finished.reach(one.number, Deadline.after(_HOLD_S))
 
     def _checked(
         self, header: PublishStaged, named: list[tuple[str, int]], command: Command, peer: Peer

@@ -54,14 +54,17 @@ class PublishStaged(Header, kw_only=True):
 
     The same request again, or another one for the same transaction, changes nothing.
 
-    `is_first`: whether the broker may know nothing of the writer; `keep_seconds`: how long the
-    broker remembers it after this.
+    `topic`: one of its topics, if it has messages; `is_first`: whether the broker may know nothing
+    of the writer; `keep_seconds`: how long the broker remembers it after this; `waits`: whether the
+    reply comes when all is published, and not as soon as that is decided.
     """
 
     code: ClassVar[int] = OwnRequestCode.PUBLISH_STAGED
     reply: ClassVar[type[Header] | None] = Published
 
+    topic: str | None = None
     writer: Name
     batch_id: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
     is_first: bool = False
     keep_seconds: Annotated[int, msgspec.Meta(ge=60, le=30 * 86_400)] = 7 * 86_400
+    waits: bool = True

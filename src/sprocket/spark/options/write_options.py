@@ -66,11 +66,11 @@ class WriteOptions(Credentials):
     group: str = option(
         "group", values.group, "Producer group in requests to brokers.", default="sprocket-spark"
     )
-    batch_records: int = option(
+    records_asked: int | None = option(
         "batchMaxRecords",
         values.whole(1, 10_000),
-        "Most messages in one request. 1 for brokers that take no batches.",
-        default=256,
+        "Most messages in one request. 1 for brokers that take no batches. 256 if it is not given, "
+        "with transactionBroker 2048.",
     )
     batch_bytes: int = option(
         "batchMaxBytes",
@@ -90,6 +90,12 @@ class WriteOptions(Credentials):
         "How many times in a row a request is sent again before the task fails.",
         default=10,
     )
+
+    @property
+    def batch_records(self) -> int:
+        """Most messages in one request."""
+        usual = 256 if self.transaction_broker is None else 2048
+        return usual if self.records_asked is None else self.records_asked
 
 
 def write_options(given: Mapping[str, str]) -> WriteOptions:

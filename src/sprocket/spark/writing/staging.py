@@ -111,33 +111,41 @@ class StagingSender(Sender):
 
 
 def publish(
-    options: WriteOptions, parts: Sequence[StagedPart], *, is_first: bool, keep_seconds: int
+    options: WriteOptions,
+    parts: Sequence[StagedPart],
+    *,
+    is_first: bool,
+    keep_seconds: int,
+    waits: bool,
 ) -> Published:
     """Makes all rows of a transaction visible, unless that was done before.
 
     Args:
+        waits: whether it returns when all are visible, and not as soon as that is decided.
         parts: what the tasks have staged, at least one.
         is_first: whether the broker may know nothing of the writer.
 
     Raises:
         WriteFailed: the broker does not do it; the text has the reason.
     """
+    topic = next((one.topic for one in parts if one.topic), None)
     header = PublishStaged(
+        topic=topic,
         writer=parts[0].writer,
         batch_id=parts[0].batch_id,
         is_first=is_first,
         keep_seconds=keep_seconds,
+        waits=waits,
     )
     entries = [AttemptEntry(name=one.attempt, requests=one.requests) for one in parts]
     body = AttemptList(attempts=entries).encode()
-    topic = next((one.topic for one in parts if one.topic), "") or options.topic
     with ConnectionPool(
         options.nameservers,
         signer=options.signer,
         tls=options.tls,
         timeout_s=options.timeout_ms / 1000,
     ) as pool:
-        return _published(pool, options, topic or "", header, body)
+        return _published(pool, options, topic or options.topic or "", header, body)
 
 
 def _published(
@@ -160,7 +168,7 @@ def _published(
                 ) from error
             time.sleep(attempts.pause(broker))
             continue
-        if reply.is_finished:
+        if reply.is_finished or not header.waits:
             return reply
         if reply.published > before:
             attempts, before = _attempts(options), reply.published

@@ -98,6 +98,7 @@ class RowWriter:
             parts,
             is_first=batch_id in (0, self._options.transaction_begin),
             keep_seconds=STREAM_KEPT_S if self._is_stream else BATCH_KEPT_S,
+            waits=not self._is_stream,  # the next micro-batch need not wait for the broker
         )
         if done.is_repeat:
             logger.warning("micro-batch %d was published before", batch_id)
