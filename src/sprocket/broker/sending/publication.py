@@ -260,7 +260,7 @@ class Publication:
             StoreError, ClosedError, ReplyError: the store refuses them for now.
         """
         plain: list[PlainBatch] = []
-        sizes: list[int] = []
+        places: list[tuple[int, bool]] = []
         count, at, done = 0, one.at, one.done
         while at < len(one.staged) and count < _TURN_MESSAGES:
             drafts = self._drafts(one.staged[at], done)
@@ -275,14 +275,19 @@ class Publication:
                     self._passed(one, at, len(self._ingress.store(some)))
                 break
             plain.append(_first(drafts, _TURN_MESSAGES - count))
-            sizes.append(at)
-            count += len(plain[-1].drafts.flags)
-            if len(plain[-1].drafts.flags) < len(drafts.drafts.flags):
+            size = len(plain[-1].drafts.flags)
+            is_whole = size == len(drafts.drafts.flags)
+            places.append((at, is_whole))
+            count += size
+            if not is_whole:
                 break
             at, done = at + 1, 0
         if plain:
-            for batch, place in zip(self._ingress.store_batches(plain), sizes, strict=False):
+            stored = self._ingress.store_batches(plain)
+            for batch, (place, is_whole) in zip(stored, places, strict=False):
                 self._passed(one, place, len(batch))
+                if is_whole:
+                    one.at, one.done = place + 1, 0
         if one.at < len(one.staged):
             return False
         self._decide(replace(one.decision, attempts=[], is_finished=True))

@@ -70,7 +70,7 @@ class WriteOptions(Credentials):
         "batchMaxRecords",
         values.whole(1, 10_000),
         "Most messages in one request. 1 for brokers that take no batches. 256 if it is not given, "
-        "with transactionBroker 2048.",
+        "with transactionBroker 512.",
     )
     batch_bytes: int = option(
         "batchMaxBytes",
@@ -94,7 +94,7 @@ class WriteOptions(Credentials):
     @property
     def batch_records(self) -> int:
         """Most messages in one request."""
-        usual = 256 if self.transaction_broker is None else 2048
+        usual = 256 if self.transaction_broker is None else 512
         return usual if self.records_asked is None else self.records_asked
 
 
