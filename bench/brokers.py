@@ -34,11 +34,13 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def sprocket_node(folder: Path, *options: str, name: str = "sprocket") -> Iterator[Node]:
+def sprocket_node(
+    folder: Path, *options: str, name: str = "sprocket", python: str = sys.executable
+) -> Iterator[Node]:
     """A standalone Sprocket node with its store in `folder`."""
     ports = free_port(), free_port()
     command = [
-        sys.executable, "-m", "sprocket", "standalone",
+        python, "-m", "sprocket", "standalone",
         "--store", str(folder / "sprocket"),
         "--nameserver-port", str(ports[0]), "--broker-port", str(ports[1]), "--grpc-port", "off",
         *options,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench.scale import connections, members, routes, scan, spark, topics
+from bench.scale import connections, members, routes, scan, spark, streams, topics
 
 #: The parts by name.
 PARTS: dict[str, Callable[[Console, Path, bool], None]] = {
@@ -21,6 +21,7 @@ PARTS: dict[str, Callable[[Console, Path, bool], None]] = {
     "members": members.measure,
     "routes": routes.measure,
     "spark": spark.measure,
+    "streams": streams.measure,
     "scan": scan.measure,
 }
 

@@ -28,7 +28,7 @@ ROWS = Figure("rows", "", True)
 ASKED = Figure("requests of the driver for a plan", "", False)
 
 
-class _Counted:
+class Counted:
     """The broker's requests by their kinds, from its metrics."""
 
     def __init__(self, port: int) -> None:
@@ -54,16 +54,17 @@ def measure(console: Console, folder: Path, quick: bool) -> None:
         sprocket_node(folder, *metrics) as node,
         Session(Ground(Path(sys.executable), None, None), "local[2]", folder / "log") as spark,
     ):
-        counted = _Counted(port)
+        counted = Counted(port)
         _plans(console, node, spark, counted, (100, 500) if quick else (100, 500, 1000))
 
 
-def _source(node: Node, topic: str, **options: str) -> Source:
+def source_of(node: Node, topic: str, **options: str) -> Source:
+    """A topic of a node."""
     return Source("sprocket", f"127.0.0.1:{node.nameserver_port}", topic, options)
 
 
 def _plans(
-    console: Console, node: Node, spark: Session, counted: _Counted, counts: tuple[int, ...]
+    console: Console, node: Node, spark: Session, counted: Counted, counts: tuple[int, ...]
 ) -> None:
     report = Report("a topic with a message in each queue, read as a table", ["sprocket"])
     for count in counts:
@@ -72,7 +73,7 @@ def _plans(
         create_topic(node, topic, count)
         requests = [frame(310, send_fields(topic, n, n), b"x" * 100) for n in range(count)]
         drive(node.broker_port, requests, total=count)
-        source = _source(node, topic)
+        source = source_of(node, topic)
         spark.call("plan", source=source)  # once before it counts
         before = counted.now()
         planned = spark.call("plan", source=source)

@@ -30,6 +30,8 @@ class Worker:
     def __init__(self) -> None:
         self._spark: Any = None
         self._query: Any = None
+        #: Several streams, and up to which of its batches each was told of.
+        self._queries: dict[Any, int] = {}
         self._folder = Path(tempfile.mkdtemp(prefix="bench-spark-"))
 
     def start(self, *, master: str, jars: str) -> Json:
@@ -38,7 +40,11 @@ class Worker:
         from sprocket import spark
 
         imported = time.perf_counter()
-        conf: dict[str, Any] = {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
+        conf: dict[str, Any] = {
+            "spark.driver.memory": "2g",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.streaming.numRecentProgressUpdates": "10000",
+        }
         if jars:
             conf["spark.jars"] = jars
         self._spark = spark.session("bench", master, **conf)
@@ -90,7 +96,7 @@ class Worker:
         query = writer.start()
         query.awaitTermination()
         seconds = time.perf_counter() - began
-        progress = [json.loads(one.json) for one in query.recentProgress]
+        progress = _progress(query)
         shutil.rmtree(place)
         return {
             "seconds": seconds,
@@ -142,6 +148,54 @@ class Worker:
         """Ends the stream."""
         self._query.stop()
         return {}
+
+    def begin_streams(self, *, source: Source, count: int) -> Json:
+        """Begins streams of the same topic into nothing; waits until each has read something."""
+        for _ in range(count):
+            frame = CONNECTORS[source.kind].reader(self._spark.readStream, source)
+            place = Path(tempfile.mkdtemp(dir=self._folder))
+            writer = frame.writeStream.format("noop")
+            self._queries[writer.option("checkpointLocation", str(place)).start()] = -1
+        until = time.monotonic() + _PATIENCE_SECONDS
+        for query in self._queries:
+            while not any(one["numInputRows"] for one in _progress(query)):
+                if query.exception() or time.monotonic() > until:
+                    raise RuntimeError(f"a stream read nothing: {query.exception()}")
+                time.sleep(0.1)
+        self._told()
+        return {}
+
+    def watch_streams(self, *, seconds: int) -> Json:
+        """The micro-batches of so many seconds: rows, and what each took, ms."""
+        time.sleep(seconds)
+        made = self._told()
+        return {
+            "streams": len(self._queries),
+            "rows": [one["numInputRows"] for one in made],
+            "triggers": [one["durationMs"]["triggerExecution"] for one in made],
+        }
+
+    def end_streams(self) -> Json:
+        """Ends them."""
+        for query in self._queries:
+            query.stop()
+        self._queries.clear()
+        return {}
+
+    def _told(self) -> list[Json]:
+        """The micro-batches with rows that were not told of before."""
+        made = []
+        for query, last in self._queries.items():
+            new = [one for one in _progress(query) if one["batchId"] > last]
+            new = [one for one in new if one["numInputRows"]]
+            if new:
+                self._queries[query] = max(one["batchId"] for one in new)
+            made += new
+        return made
+
+
+def _progress(query: Any) -> list[Json]:
+    return [json.loads(one.json) for one in query.recentProgress]
 
 
 def _timed(run: Callable[[], object]) -> Json:

@@ -17,10 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 #: Pages of the guide, by the headings under which the site lists them; others come at the end.
 GUIDE: Mapping[str, tuple[str, ...]] = {
-    "Messages": ("sending", "topics", "delays", "transactions", "filters", "lite"),
+    "Messages": ("sending", "topics", "delays", "transactions", "filters", "lite",
+                 "schemas"),
     "Consumers": ("consuming", "pop", "ordering", "retries", "offsets", "grpc", "tracing"),
-    "Tests": ("testing",),
-    "Spark": ("spark", "pipelines"),
+    "Applications": ("web", "faststream", "testing"),
+    "Spark": ("spark", "spark-state", "pipelines"),
     "Running brokers": (
         "deploying", "durability", "replication", "failover", "backups", "upgrading", "operating",
         "live-settings", "console", "metrics", "limits", "processes", "scale", "mqadmin", "api",

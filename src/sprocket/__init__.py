@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from sprocket.client.base.subscription import Later
     from sprocket.client.config import ConsumerConfig, LitePullConfig, ProducerConfig, PullConfig
+    from sprocket.client.delivery.typed import typed
     from sprocket.client.lite_pull_consumer import LitePullConsumer
     from sprocket.client.pop_config import SimpleConfig
     from sprocket.client.producer import Producer
@@ -106,6 +107,7 @@ __all__ = [
     "TransportError",
     "UsageError",
     "run",
+    "typed",
 ]
 
 #: The module that defines each name; all names that are not listed are in `base.errors`.
@@ -137,6 +139,7 @@ _HOMES = {
     "Transaction": "sprocket.client.transactional_producer",
     "TransactionalProducer": "sprocket.client.transactional_producer",
     "run": "sprocket.runtime.process",
+    "typed": "sprocket.client.delivery.typed",
 }
 
 

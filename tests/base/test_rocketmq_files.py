@@ -53,3 +53,12 @@ def test_a_line_that_cannot_be_meant_is_refused(line: str, fault: str) -> None:
     with pytest.raises(ConfigError) as raised:
         load(kinds()[:2], file=ConfigFile("broker.conf", line))
     assert fault in str(raised.value)
+
+
+def test_a_file_of_another_kind_has_all_its_faults_and_some_suggestions() -> None:
+    text = "\n".join(f"brokerNane{number}=b" for number in range(500))
+    with pytest.raises(ConfigError) as raised:
+        load(kinds()[:2], file=ConfigFile("broker.conf", text))
+    lines = str(raised.value).split("\n")
+    assert len(lines) == 500
+    assert [number for number, line in enumerate(lines) if "did you mean" in line] == [*range(100)]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sprocket.base.suggestions import nearest, shown
 
 KNOWN = ("brokerName", "listenPort", "store.path")
+#: Names of few letters, so that many are similar to many.
+NAMES = st.text(alphabet="abcd.", min_size=1, max_size=12)
 
 
 @pytest.mark.parametrize(
@@ -40,3 +46,10 @@ def test_what_cannot_be_printed_is_shown_by_its_code() -> None:
     assert shown("a\u200bb") == r"'a\u200bb'"
     assert shown("a\udce9") == r"'a\udce9'"
     assert len(shown("x" * 1000)) < 100
+
+
+@given(name=NAMES, known=st.lists(NAMES, min_size=1, max_size=20, unique=True))
+def test_it_is_the_name_that_difflib_finds_among_all(name: str, known: list[str]) -> None:
+    found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if name not in known:
+        assert nearest(name, known) == (f"; did you mean '{found[0]}'?" if found else "")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from sprocket.audit.config import AuditConfig
+from sprocket.broker.config import BrokerConfig
 from tests.cli.parts import running_node, sprocket
 
 
@@ -33,6 +34,25 @@ def test_what_was_changed_is_shown_and_chosen(tmp_path: Path) -> None:
     assert len(sprocket("audit", "show", str(folder), "--user", "nobody").lines) == 1
     assert len(sprocket("audit", "show", str(folder), "--until", "1h").lines) == 1
     assert len(sprocket("audit", "show", str(folder), "--since", "1h").lines) > 3
+
+
+def test_the_entries_of_a_topic_are_shown_in_the_same_way(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    with running_node(str(store), BrokerConfig(port=0, audit_topic="audit-log")) as names:
+        assert sprocket("topic", "create", "orders", "-n", names).code == 0
+        assert sprocket("topic", "create", "other", "-n", names).code == 0
+        assert sprocket("topic", "delete", "orders", "--yes", "-n", names).code == 0
+        read = ("audit", "show", "--from", "audit-log", "-n", names)
+        chosen = sprocket(*read, "--topic", "orders", "--json")
+        found = [json.loads(line)["request"] for line in chosen.lines]
+        assert found == ["UPDATE_AND_CREATE_TOPIC", "DELETE_TOPIC_IN_BROKER"]
+        assert len(sprocket(*read).lines) == 4
+        assert len(sprocket(*read, "--until", "1h").lines) == 1
+        assert sprocket(*read, str(store)).code == 2
+        missing = sprocket("audit", "show", "--from", "no-such-topic", "-n", names)
+        assert missing.code != 0
+        assert "no-such-topic" in missing.err
+    assert not (store / "audit").exists()
 
 
 def test_where_there_is_none_that_is_said(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ READS = {
 }  # fmt: skip
 ELSEWHERE = {
     "standalone", "nameserver", "broker", "proxy", "api", "mcp", "console",
-    "store verify", "store dump", "store repair",
+    "store verify", "store dump", "store repair", "spark checkpoint show", "spark checkpoint set",
     "backup", "restore", "container list", "container resize",
     "cluster elect", "statictopic move", "statictopic finish",
     *(each for each in commands(typer.main.get_command(app)) if each.startswith("pipeline ")),

@@ -175,7 +175,8 @@ def by_atheris(name: str, seconds: int) -> None:
     """Does not return."""
     import atheris
 
-    with atheris.instrument_imports(include=["sprocket"]):
+    # Suggestions compare a name with a thousand others, which takes long when it is followed.
+    with atheris.instrument_imports(include=["sprocket"], exclude=["sprocket.base.suggestions"]):
         from tests.fuzz.targets import TARGETS, seeds
 
     logging.disable()  # damaged stores have much to tell

@@ -102,6 +102,25 @@ def plain_acl_files(data: bytes) -> None:
         import_plan([read_plain_file("plain_acl.yml", data)])
 
 
+def plain_acl_lines(data: bytes) -> None:
+    """The same of lines that may stand in such a file: each byte says which is next, so that YAML
+    refuses fewer of them."""
+    lines = [_ACL_LINES[each % len(_ACL_LINES)] for each in data[:60]]
+    plain_acl_files("\n".join(["accounts:", *lines]).encode())
+
+
+_ACL_LINES = (
+    "- accessKey: RocketMQ", "  secretKey: 12345678", "  secretKey: '12345678'", "  admin: true",
+    "  admin: maybe", "  whiteRemoteAddress: 10.0.0.*", "  whiteRemoteAddress: 10.0.0.1-9,*",
+    "  whiteRemoteAddress: ::1", "  whiteRemoteAddress:", "  defaultTopicPerm: DENY",
+    "  defaultGroupPerm: PUB|SUB", "  defaultGroupPerm: sub", "  topicPerms:", "  - t=PUB",
+    "  - '*=SUB'", "  - =", "  - a=b=c", "  groupPerms:", "  - '%RETRY%g=SUB'", "  groupPerms: x",
+    "- accessKey: another-account", "- &a", "- *a", "- []", "- {accessKey: 1234567}", "accounts:",
+    "globalWhiteRemoteAddresses:", "- 192.168.1-9.*", "- '*'", "- {10.0.0.1,2}", "dataVersion: 1",
+    "? [x]", "--- ",
+)  # fmt: skip
+
+
 def _signed() -> list[bytes]:
     topics = b'{"topicConfigList":[{"topicName":"t"}]}'
     pull = PullMessage(
@@ -136,9 +155,10 @@ def _account_seeds() -> list[bytes]:
     return found
 
 
-ACCOUNTS = (signatures, account_bodies, plain_acl_files)
+ACCOUNTS = (signatures, account_bodies, plain_acl_files, plain_acl_lines)
 ACCOUNT_SEEDS: dict[str, Callable[[], list[bytes]]] = {
     "signatures": _signed,
     "account_bodies": _account_seeds,
+    "plain_acl_lines": lambda: [bytes([0, 1, 3, 5, 9, 12, 13]), bytes([0, 2, 17, 18, 26, 27, 30])],
     "plain_acl_files": lambda: [_PLAIN_ACL, _PLAIN_ACL.replace(b"PUB", b"DENY")],
 }

@@ -48,6 +48,7 @@ from sprocket.store.writing.replica_log import CopyMismatch
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import MemoryDisk
 from tests.certificates import OPENSSL, Authority
+from tests.fuzz.loop import run
 from tests.store.batches import CONFIG as BATCHES
 from tests.store.batches import disk_with_topic, put
 from tests.store.making import HOST, ROOT, SMALL, a_draft, opened
@@ -136,7 +137,7 @@ def tls_first_bytes(data: bytes) -> None:
     """
     if data:
         for size in (len(data), 1):
-            asyncio.run(_enter(data[:2_000], size))
+            run(_enter(data[:2_000], size))
 
 
 async def _enter(data: bytes, size: int) -> None:
@@ -167,7 +168,7 @@ def tls_handshakes(data: bytes) -> None:
     more; nobody gets plain bytes that were not sent.
     """
     if len(data) > 3:
-        asyncio.run(_shake(data[0], int.from_bytes(data[1:3], "big"), data[3:400]))
+        run(_shake(data[0], int.from_bytes(data[1:3], "big"), data[3:400]))
 
 
 async def _shake(flight: int, at: int, patch: bytes) -> None:
@@ -220,7 +221,7 @@ def master_streams(data: bytes) -> None:
         assert frames == _fed(decoder(), [data[at : at + 7] for at in range(0, len(data), 7)])
         if frames:
             with contextlib.suppress(StoreError, ProtocolError, CopyMismatch):
-                asyncio.run(_copied(frames))
+                run(_copied(frames))
 
 
 class _Decoder(Protocol):
@@ -335,7 +336,7 @@ def batch_queues(data: bytes) -> None:
     content[at : at + len(data) - 3] = data[3 : 3 + room]
     disk.replace(path, bytes(content), backup=False)
     with contextlib.suppress(StoreError, UsageError, CorruptRecord):
-        asyncio.run(_read_batches(disk))
+        run(_read_batches(disk))
 
 
 async def _read_batches(disk: MemoryDisk) -> None:
@@ -347,12 +348,12 @@ async def _read_batches(disk: MemoryDisk) -> None:
 
 
 def _batch_store() -> tuple[MemoryDisk, list[str]]:
-    disk = _filled_batch_store()
-    return disk.after_kill(), _paths(disk, ROOT)
+    disk, paths = _filled_batch_store()
+    return disk.after_kill(), paths
 
 
 @functools.cache
-def _filled_batch_store() -> MemoryDisk:
+def _filled_batch_store() -> tuple[MemoryDisk, list[str]]:
     async def fill() -> MemoryDisk:
         disk = disk_with_topic()
         store = await opened(disk, config=BATCHES)
@@ -361,7 +362,8 @@ def _filled_batch_store() -> MemoryDisk:
         await store.close()
         return disk
 
-    return asyncio.run(fill())
+    disk = run(fill())
+    return disk, _paths(disk, ROOT)
 
 
 def _paths(disk: MemoryDisk, folder: str) -> list[str]:
@@ -379,14 +381,19 @@ def proxy_files(data: bytes) -> None:
 
 
 def config_files(data: bytes) -> None:
-    """Configuration files, in both forms."""
-    for name in ("broker.conf", "sprocket.toml"):
-        try:
-            text = decode(data)
-        except UnicodeDecodeError:
-            return  # half a character of UTF-16
-        with contextlib.suppress(ConfigError):
-            load(kinds(), file=ConfigFile(name, text))
+    """Configuration files, in both forms; the first byte says which."""
+    try:
+        text = decode(data[1:])
+    except UnicodeDecodeError:
+        return  # half a character of UTF-16
+    name = "sprocket.toml" if data[:1] == b"t" else "broker.conf"
+    with contextlib.suppress(ConfigError):
+        load(_kinds(), file=ConfigFile(name, text))
+
+
+@functools.cache
+def _kinds() -> Sequence[type]:
+    return kinds()
 
 
 DOORS = (
@@ -440,7 +447,7 @@ def _master_streams() -> list[bytes]:
         await store.close()
         return found
 
-    content = asyncio.run(log())
+    content = run(log())
     plain = struct.pack(">qi", 0, len(content)) + content + struct.pack(">qi", len(content), 0)
     hello = MasterHello(len(content), 1, EpochList([(1, 0)])).encode()
     frame = struct.pack(">iiqiqq", 2, len(content), 0, 1, 0, 0) + content
@@ -474,9 +481,10 @@ _PROXY_FILES = [
     b'{"rocketMQClusterName": "DefaultCluster", "proxyMode": "CLUSTER", "x": null}',
 ]
 _CONFIG_FILES = [
-    b"brokerName=b\nlistenPort = 10911\nflushDiskType:ASYNC_FLUSH\n# x\nbrokerRole=SLAVE\\\n",
-    b"[broker]\nname = 'b'\nport = 1\n[store]\nflush = 'SYNC_FLUSH'\n", b"\xef\xbb\xbf<!-- x -->\n",
-    b'{"grpcServerPort": 8081}', b"auditLogEnable=true\nauditLogFileSize=1MiB\n",
+    b"bbrokerName=b\nlistenPort = 10911\nflushDiskType:ASYNC_FLUSH\n# x\nbrokerRole=SLAVE\\\n",
+    b"t[broker]\nname = 'b'\nport = 1\n[store]\nflush = 'SYNC_FLUSH'\n",
+    b"b\xef\xbb\xbf<!-- x -->\n", b'b{"grpcServerPort": 8081}',
+    b"bauditLogEnable=true\nauditLogFileSize=1MiB\n",
 ]  # fmt: skip
 
 DOOR_SEEDS: dict[str, Callable[[], list[bytes]]] = {

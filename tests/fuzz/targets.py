@@ -6,12 +6,11 @@ finding. `seeds` gives inputs that get deep at once: golden bytes, and small sto
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 import gzip
 import json
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +47,9 @@ from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import MemoryDisk
 from tests.fuzz.accounts import ACCOUNT_SEEDS, ACCOUNTS
 from tests.fuzz.doors import DOOR_SEEDS, DOORS
+from tests.fuzz.loop import run
+from tests.fuzz.rights import RIGHTS, RIGHTS_SEEDS
+from tests.fuzz.views import VIEW_SEEDS, VIEWS
 from tests.proxy.http2 import kit
 from tests.proxy.http2.kit import HELLO, Recorder, block, headers_frame, request_headers
 
@@ -58,7 +60,7 @@ _ROOT = "/store"
 _HOST = hosts.pack("127.0.0.1:10911")
 _SMALL = StoreConfig(log_file_bytes=4096, queue_file_bytes=160, index_slots=8, index_entries=32)
 _BODY_BYTES_MAX = 1 << 20
-_GRPC_BYTES_MAX = 1 << 14
+_GRPC_BYTES_MAX = 1 << 12
 _GRPC_HEADERS_BYTES_MAX = 1 << 14
 
 
@@ -167,7 +169,7 @@ def stores(data: bytes) -> None:
     content[at : at + len(data) - 3] = data[3 : 3 + room]
     disk.replace(path, bytes(content), backup=False)
     with contextlib.suppress(StoreError, UsageError):
-        _run(_read_all(disk))
+        run(_read_all(disk))
 
 
 async def _read_all(disk: MemoryDisk) -> None:
@@ -202,15 +204,15 @@ def _read_queue(store: Store, topic: str, number: int) -> None:
 
 def a_store() -> tuple[MemoryDisk, list[str]]:
     """A copy of a small store that was closed, and the files in it."""
-    made = _made_store()
-    return made.after_kill(), _files(made)
+    made, paths = _made_store()
+    return made.after_kill(), paths
 
 
 @functools.cache
-def _made_store() -> MemoryDisk:
+def _made_store() -> tuple[MemoryDisk, list[str]]:
     disk = MemoryDisk()
-    _run(_fill(disk))
-    return disk
+    run(_fill(disk))
+    return disk, _files(disk)
 
 
 async def _fill(disk: MemoryDisk) -> None:
@@ -251,7 +253,7 @@ def grpc_connections(data: bytes) -> None:
     data = data[:_GRPC_BYTES_MAX]
     for begin in (b"", HELLO):
         whole, cut = Recorder(), Recorder()
-        assert whole.feed(begin + data) == cut.feed(begin + data, 7)
+        assert whole.feed(begin + data) == cut.feed(begin + data, max(7, len(data) // 40))
         assert whole.seen == cut.seen
         assert whole.http.fault == cut.http.fault
 
@@ -277,10 +279,6 @@ def grpc_messages(data: bytes) -> None:
             reader.content(each)
 
 
-def _run(coroutine: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(coroutine)
-
-
 TARGETS: dict[str, Target] = {
     target.__name__: target
     for target in (
@@ -298,6 +296,8 @@ TARGETS: dict[str, Target] = {
         grpc_messages,
         *DOORS,
         *ACCOUNTS,
+        *RIGHTS,
+        *VIEWS,
     )
 }
 
@@ -362,4 +362,6 @@ _SEEDS: dict[str, Callable[[], list[bytes]]] = {
     "stores": lambda: [bytes([n, 0, n % 128]) + b"\xff" * 4 for n in range(256)],
     **DOOR_SEEDS,
     **ACCOUNT_SEEDS,
+    **RIGHTS_SEEDS,
+    **VIEW_SEEDS,
 }

@@ -10,7 +10,12 @@ from sprocket.base.errors import UsageError
 from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import ConsumeStats, ResetOffsetBody, TopicList
 from sprocket.protocol.requests.group import ConsumeStatsOf, GroupTopics
-from sprocket.protocol.requests.offset import CloneOffset, ResetOffset
+from sprocket.protocol.requests.offset import (
+    CloneOffset,
+    OffsetReply,
+    ResetOffset,
+    SearchOffset,
+)
 
 #: Values of `at_ms` in `reset` besides ms since 1970 UTC: the oldest message, the end.
 FIRST, LAST = 0, -1
@@ -130,6 +135,27 @@ async def reset(
         for each, position in table.items():
             moved[QueueId(each.topic, each.broker_name, each.queue_id)] = position
     return dict(sorted(moved.items()))
+
+
+async def at_time(caller: Caller, topic: str, at_ms: int) -> dict[QueueId, int]:
+    """The offset in each queue of a topic at a time, as `reset` finds it; nothing is changed.
+
+    Args:
+        at_ms: ms since 1970 UTC, or `FIRST`, or `LAST`.
+
+    Raises:
+        TopicNotFound: there is no such topic.
+    """
+    masters = await topics.masters_of(caller, topic)
+    found: dict[QueueId, int] = {}
+    for queue in await topics.status(caller, topic):
+        offset = queue.min_offset if at_ms == FIRST else queue.max_offset
+        if at_ms not in (FIRST, LAST):
+            search = SearchOffset(topic=topic, queue_id=queue.number, timestamp=at_ms)
+            reply = await caller.ask(masters[queue.broker], search)
+            offset = reply.read(OffsetReply).offset
+        found[QueueId(topic, queue.broker, queue.number)] = offset
+    return found
 
 
 async def clone(

@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import Self
 
 from sprocket.audit.config import AuditConfig
-from sprocket.audit.entries import AuditEntry, time_text
+from sprocket.audit.entries import AuditEntry
+from sprocket.audit.recorder import AuditRecorder
 from sprocket.base.config import check
 from sprocket.base.errors import StoreError
 from sprocket.base.ports import Clock, Disk, Rotation
@@ -35,7 +36,7 @@ FILE = "audit.jsonl"
 _TROUBLE = "write"
 
 
-class AuditLog:
+class AuditLog(AuditRecorder):
     """The audit log of one server. Use it with `async with`.
 
     Args:
@@ -49,11 +50,10 @@ class AuditLog:
     def __init__(
         self, config: AuditConfig, *, server: str, folder: str, disk: Disk, clock: Clock
     ) -> None:
+        super().__init__(server, clock)
         self._rotation = Rotation(config.file_bytes, config.files_max)
-        self._server = server
         self._folder = folder
         self._disk = disk
-        self._clock = clock
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._unreported = 0
@@ -76,32 +76,9 @@ class AuditLog:
         self._lock = self._disk.lock(self._folder)
         return self
 
-    def record(
-        self,
-        *,
-        user: str,
-        address: str,
-        client: str,
-        request: str,
-        code: int,
-        named: dict[str, object],
-        result: int,
-        remark: str | None,
-        times: int = 1,
-    ) -> None:
-        """Records one request; the line is written later."""
-        self._put(
-            AuditEntry(
-                time_text(self._clock.now_ms()), self._server, user, address, client, request, code,
-                named, result, remark, times,
-            ).encode()
-        )  # fmt: skip
-
-    def record_event(self, name: str, named: dict[str, object]) -> None:
-        """Records something that the server did by itself."""
-        self.record(
-            user="", address="", client="", request=name, code=0, named=named, result=0, remark=None
-        )
+    def put(self, entry: AuditEntry) -> None:
+        """Keeps an entry; its line is written later."""
+        self._put(entry.encode())
 
     def _put(self, line: bytes) -> None:
         if self._waiting_bytes + len(line) > WAITING_BYTES_MAX:

@@ -48,10 +48,16 @@ def _of_folder(folder: Path) -> Iterator[AuditEntry]:
 def _of_file(path: Path) -> Iterator[AuditEntry]:
     with path.open("rb") as file:
         for line in file:
-            try:
-                yield _decoder.decode(line)
-            except msgspec.MsgspecError:
-                continue
+            if (entry := entry_in(line)) is not None:
+                yield entry
+
+
+def entry_in(line: bytes) -> AuditEntry | None:
+    """The entry of a line, or of a message of an audit topic; None if it is none."""
+    try:
+        return _decoder.decode(line)
+    except msgspec.MsgspecError:
+        return None
 
 
 def concerns(entry: AuditEntry, name: str) -> bool:

@@ -11,9 +11,9 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from sprocket.audit.audit_log import AuditLog
 from sprocket.audit.codes import CHANGES, CHANGES_BY_OTHERS
 from sprocket.audit.entries import BODY_NAMES, BodyNames, name_of_code, named_by
+from sprocket.audit.recorder import AuditRecorder
 from sprocket.base.deadline import loop_ms
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting.endpoints import EventualResponse, Response
@@ -44,17 +44,17 @@ class AuditedClients(NamedTuple):
 
 
 class AuditTrail:
-    """Records requests in an audit log.
+    """Records requests.
 
     Args:
-        log: where they are written.
+        log: keeps the entries.
         clients: what the server knows of who asks.
         bodies: what the bodies of further requests name, by code.
     """
 
     def __init__(
         self,
-        log: AuditLog,
+        log: AuditRecorder,
         clients: AuditedClients | None = None,
         *,
         bodies: BodyNames | None = None,

@@ -205,6 +205,12 @@ def settings_of(kind: Any) -> Mapping[str, Declared]:
     return declared
 
 
+@cache
+def declared_by(kinds: tuple[type, ...]) -> Mapping[str, Declared]:
+    """All settings of some configuration classes, by `part.name`."""
+    return {each.key: each for kind in kinds for each in settings_of(kind).values()}
+
+
 def check(config: Any) -> None:
     """Checks every value of a configuration that was built in code, and what they are together.
 

@@ -179,6 +179,9 @@ def _take_environment(
     loaded: LoadedConfig, environment: Mapping[str, str], variables: Iterable[str] | None
 ) -> None:
     """Unknown variables give warnings only: container platforms set some with our prefix."""
+    environment = {name: text for name, text in environment.items() if name[:9] == "SPROCKET_"}
+    if not environment:
+        return
     known = {each.environment: each for each in loaded.declared.values()}
     others: Collection[str] = () if variables is None else set(variables)
     prefixes = tuple(f"SPROCKET_{part_of(kind)}_".upper() for kind in loaded.kinds)

@@ -4,6 +4,7 @@
     ├── UsageError            the caller asked for something impossible
     │   ├── ConfigError       a setting is unknown, ill-typed or out of bounds
     │   ├── ClosedError       the object is closed, or not started yet
+    │   ├── SchemaInvalid     a text is no schema that can be used (schemas.errors)
     │   ├── UnreadQueues      a change would hide messages (admin.topic_changes)
     │   └── QueueNotFound     the route of a topic has no such queue (client.sending.fixed_queue)
     ├── ProtocolError
@@ -22,6 +23,9 @@
     │   │   ├── QuotaExceeded below SystemBusy: above a limit (quotas.refusals)
     │   │   ├── SqlInvalid    below SubscriptionInvalid and UsageError (filter.sql92_terms)
     │   │   └── Superseded    below SystemFailure: a broker is another's now (nameserver.routes)
+    ├── BodyMismatch          a body does not fit its schema (schemas.errors)
+    │   └── SchemaNotFound    a registry has no such schema (schemas.errors)
+    ├── RegistryUnavailable   a schema registry does not answer (schemas.errors)
     ├── RouteNotFound         no broker is known for a topic
     ├── BrokersFailed         something is done at some brokers only (admin.caller)
     ├── ChildFailed           a process that was started did not begin to serve (container.children)
@@ -53,6 +57,7 @@
     ├── NotConfined           a filter's process cannot be shut in (filterserver.process)
     ├── CallRefused           a proxy refuses a call (proxy.messages.statuses)
     ├── ReadFailed            Spark: messages to read are gone (spark.options.loss)
+    ├── BadBody               Spark: a body does not fit, and is to (spark.records.body_columns)
     ├── WriteFailed           Spark: messages could not be written (spark.writing.send)
     ├── StreamFailed          Spark: a streaming query failed (spark.pipelines.parts.streams)
     └── SparkFailed           the demo's Spark process failed (demo.tour)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from sprocket.base.config import Declared, conflicts, part_of, remarks, settings_of
+from sprocket.base.config import (
+    Declared,
+    conflicts,
+    declared_by,
+    part_of,
+    remarks,
+)
 from sprocket.base.errors import ConfigError
 from sprocket.base.setting_values import from_text
 
@@ -36,7 +43,7 @@ class LoadedConfig:
     @property
     def declared(self) -> Mapping[str, Declared]:
         """All settings of the kinds, by `part.name`."""
-        return {each.key: each for kind in self.kinds for each in settings_of(kind).values()}
+        return declared_by(self.kinds)
 
     def of(self, kind: type[T]) -> T:
         """The configuration of one part."""
@@ -81,14 +88,16 @@ class LoadedConfig:
         Raises:
             ConfigError: something is wrong; the text has a line for each fault.
         """
+        given: dict[str, dict[str, Any]] = defaultdict(dict)
+        for key, value in self._given.items():
+            part, _, name = key.partition(".")
+            given[part][name] = value
+        self.origins = {**dict.fromkeys(self.declared, DEFAULT), **self.origins}
         for kind in self.kinds:
-            declared = settings_of(kind)
-            values = {d.name: self._given[d.key] for d in declared.values() if d.key in self._given}
-            made = kind(**values)
-            for each in declared.values():
-                self.origins.setdefault(each.key, DEFAULT)
+            part = part_of(kind)
+            made = kind(**given[part])
             for conflict in conflicts(made):
-                keys = [f"{part_of(kind)}.{name}" for name in conflict.names]
+                keys = [f"{part}.{name}" for name in conflict.names]
                 if not self._wrong.intersection(keys):
                     origin = next((self.origins[k] for k in keys if self.origins[k] != DEFAULT), "")
                     place = f"{origin}: " if origin else ""

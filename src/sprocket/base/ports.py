@@ -186,6 +186,11 @@ class Rotation(NamedTuple):
 class Disk(Protocol):
     """Files and folders. Paths are absolute, as text with `/`."""
 
+    @property
+    def open_files_max(self) -> int:
+        """How many files this process may have open; a mapped one counts as two."""
+        ...
+
     def make_directory(self, path: str) -> None:
         """Makes a folder and all its parents; no error if it exists."""
         ...

@@ -9,9 +9,10 @@ without replicas, when its file demands them. Whatever is left is a typing error
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 
-from sprocket.base.config import Declared
+from sprocket.base.config import Declared, declared_by
 from sprocket.base.decoding import undecoded
 from sprocket.base.java_properties import JavaProperty, properties
 from sprocket.base.loaded_config import LoadedConfig
@@ -20,6 +21,8 @@ from sprocket.base.setting_values import from_text
 from sprocket.base.suggestions import nearest, shown
 
 _COMMENT = re.compile(r"\s(#|//|!)")
+#: A file with more faults is another kind of file, and suggestions for all would take long.
+_SUGGESTIONS_MAX = 100
 _QUOTED = re.compile(r"""(["']).*\1""", re.DOTALL)
 
 
@@ -29,13 +32,14 @@ def take_properties(loaded: LoadedConfig, name: str, text: str) -> None:
     Args:
         name: the file's name, for messages.
     """
-    known = _names(loaded)
+    known = _names(loaded.kinds)
     given: dict[str, JavaProperty] = {}
     passed: dict[str, list[str]] = {}
     for each in _outside_markup(properties(text)):
         where = f"{name}:{each.line}"
         declared = known.get(each.key)
-        if fault := _fault(each, declared, known):
+        suggests = len(loaded.faults) < _SUGGESTIONS_MAX
+        if fault := _fault(each, declared, loaded.kinds if suggests else None):
             loaded.faults.append(f"{where}: {fault}")
         elif declared is not None:
             earlier = given.get(declared.key)
@@ -67,19 +71,32 @@ def _outside_markup(found: Iterable[JavaProperty]) -> Iterator[JavaProperty]:
             is_inside = False
 
 
-def _names(loaded: LoadedConfig) -> dict[str, Declared]:
+@cache
+def _names(kinds: tuple[type, ...]) -> Mapping[str, Declared]:
     """The settings by all names that they may have in a file."""
     known: dict[str, Declared] = {}
-    for declared in loaded.declared.values():
+    for declared in declared_by(kinds).values():
         for spelling in (*declared.rocketmq_names, declared.key):
             known.setdefault(spelling, declared)
     return known
 
 
+@cache
+def _all_names(kinds: tuple[type, ...]) -> frozenset[str]:
+    """These, and RocketMQ's names of what has no effect here."""
+    return frozenset((*_names(kinds), *rocketmq_settings().without_effect))
+
+
 # The order of the tests matters: a setting that we support counts first, then one that we must
 # refuse, then one of RocketMQ's that may be passed over.
-def _fault(each: JavaProperty, declared: Declared | None, known: dict[str, Declared]) -> str | None:
-    """What is wrong with a line, before its value is looked at."""
+def _fault(
+    each: JavaProperty, declared: Declared | None, kinds: tuple[type, ...] | None
+) -> str | None:
+    """What is wrong with a line, before its value is looked at.
+
+    Args:
+        kinds: whose names may be suggested for one that is not known; None for no suggestion.
+    """
     table = rocketmq_settings()
     demanded = None if declared is not None else table.demanded(each.key, each.value)
     show = shown if declared is None else declared.shown
@@ -93,7 +110,7 @@ def _fault(each: JavaProperty, declared: Declared | None, known: dict[str, Decla
     if declared is None and each.key not in table.without_effect:
         if wrong := undecoded(each.key):
             return f"the name {shown(each.key)} is not UTF-8 ({wrong})"
-        hint = nearest(each.key, {*known, *table.without_effect})
+        hint = "" if kinds is None else nearest(each.key, _all_names(kinds))
         if not each.is_pair:
             hint += "; the line has no `=`, so it may be a comment without `#`"
         return (

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
 
 #: Letters of other alphabets that look like Latin ones.
 _ALIKE = str.maketrans(
@@ -18,6 +21,21 @@ _ALIKE = str.maketrans(
     "aeopcyxijsldABEKMHOPCTXIJSABEZHIKMNOPTYXopvi",
 )
 _SHOWN_MAX = 80
+#: How similar names are that may be meant, as `difflib` counts it: twice the characters that both
+#: have in the same order, of all characters of both.
+_SIMILAR = 0.6
+
+
+class _Known(NamedTuple):
+    """Known names in a form that is quick to search.
+
+    Attributes:
+        by_fold: each name by its folded form.
+        folds: length, letters as bits, and folded form of each, the shortest first.
+    """
+
+    by_fold: dict[str, str]
+    folds: list[tuple[int, int, str]]
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -26,17 +44,62 @@ def nearest(name: str, known: Iterable[str]) -> str:
     Returns:
         A text to put behind the error message; empty if no known name is similar.
     """
-    by_fold: dict[str, str] = {}
-    for each in sorted(known):
-        by_fold.setdefault(_folded(each), each)
-    near = difflib.get_close_matches(_folded(name), by_fold, n=1, cutoff=0.6)
-    if not near:
+    table = _known(frozenset(known))
+    folded = _folded(name)
+    near = folded if folded in table.by_fold else _most_similar(folded, table)
+    if near is None:
         return _strange(name)
-    meant = by_fold[near[0]]
-    if _folded(name) == near[0] and name.lower() == meant.lower():
+    meant = table.by_fold[near]
+    if folded == near and name.lower() == meant.lower():
         at = next(n for n, (a, b) in enumerate(zip(name, meant, strict=True), 1) if a != b)
         return f"; did you mean '{meant}'? Letter case counts, see character {at}"
     return f"; did you mean '{meant}'?{_strange(name).replace(';', '')}"
+
+
+@lru_cache(maxsize=16)
+def _known(names: frozenset[str]) -> _Known:
+    by_fold: dict[str, str] = {}
+    for each in sorted(names):
+        by_fold.setdefault(_folded(each), each)
+    return _Known(by_fold, sorted((len(fold), _letters(fold), fold) for fold in by_fold))
+
+
+def _most_similar(folded: str, table: _Known) -> str | None:
+    matcher, best, found = difflib.SequenceMatcher(), _SIMILAR, ""
+    matcher.set_seq2(folded)
+    for bound, fold in _candidates(folded, table):
+        if bound < best:
+            break  # the others are less similar
+        matcher.set_seq1(fold)
+        if matcher.quick_ratio() >= best and (ratio := matcher.ratio()) >= best:
+            found = fold if ratio > best else max(found, fold)
+            best = ratio
+    return found or None
+
+
+# A file may have thousands of names that are not known, and difflib takes 10 µs for each pair.
+def _candidates(folded: str, table: _Known) -> list[tuple[float, str]]:
+    """The folded names that may be similar, each with a bound of its similarity that is cheap to
+    find, by length and letters. The most similar ones come first."""
+    size, letters = len(folded), _letters(folded)
+    shortest, longest = size * _SIMILAR / (2 - _SIMILAR), size * (2 - _SIMILAR) / _SIMILAR
+    found = []
+    for at in range(bisect_left(table.folds, (int(shortest),)), len(table.folds)):
+        length, others, fold = table.folds[at]
+        if length > longest:
+            break
+        same = min(size - (letters & ~others).bit_count(), length - (others & ~letters).bit_count())
+        if (bound := 2 * same / (size + length) + 1e-9) >= _SIMILAR:
+            found.append((bound, fold))
+    return sorted(found, reverse=True)
+
+
+def _letters(folded: str) -> int:
+    """The characters of a name as bits; some that are rare share one."""
+    bits = 0
+    for each in set(folded):
+        bits |= 1 << ord(each) % 64
+    return bits
 
 
 def shown(text: str) -> str:

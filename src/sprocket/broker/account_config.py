@@ -16,12 +16,22 @@ from sprocket.auth.first_users import (
 )
 from sprocket.base.config import Conflict, setting
 from sprocket.broker.replica_config import ReplicaConfig
+from sprocket.message.topic import fault_of_topic, group_of, is_system_topic
 from sprocket.protocol.signing import Signer
 
 
 def _codes_form(value: tuple[str, ...]) -> str | None:
     wrong = [each for each in value if not (each.isascii() and each.isdigit())]
     return f"is a list of request codes, not {wrong[0]!r}" if wrong else None
+
+
+def _topic_form(value: str) -> str | None:
+    if fault := fault_of_topic(value):
+        return f"is the name of a topic: {fault}"
+    is_taken = is_system_topic(value) or group_of(value) is not None
+    return (
+        "is the name of a topic of its own, not of a system topic or a group's" * is_taken or None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,14 @@ class AccountConfig(ReplicaConfig):
         "The folder whose folder `conf` has plain_acl.yml and the folder `acl` with more such "
         "files.",
         rocketmq="rocketmqHome",
+    )
+
+    audit_topic: str | None = setting(
+        None,
+        "Topic to which the broker sends who changes something, each entry as a message. Clients "
+        "may only read it. With or without the files of `audit.enabled`.",
+        rocketmq="auditLogTopic",
+        form=_topic_form,
     )
 
     @property

@@ -56,6 +56,7 @@ _FILES = "the files of the store were made with it"
 _FILTERS = "processes of filters in Python were started with it"
 _CHECKED = "whether and how requests are checked is decided at the start"
 _START = "it only says how the broker starts"
+_AUDIT = "what is recorded goes to that topic from the start on"
 _TOPIC = "that topic exists: `sprocket topic update` changes it"
 
 #: By `part.name`, why a setting cannot change while the broker runs.
@@ -108,6 +109,7 @@ FIXED: Mapping[str, str] = {
     **dict.fromkeys(
         ("broker.replication_start", "store.on_damage", "store.check_bodies"), _START
     ),
+    "broker.audit_topic": _AUDIT,
     **dict.fromkeys(
         ("broker.cluster_topic", "broker.broker_topic", "broker.trace_topic_name"), _TOPIC
     ),

@@ -15,6 +15,7 @@ from functools import partial
 from sprocket.audit.audit_log import AuditLog
 from sprocket.base.errors import SprocketError, StoreError
 from sprocket.base.watermark import Watermark
+from sprocket.broker.audited import audit_recorder
 from sprocket.broker.dispatch import Dispatch
 from sprocket.broker.logical.cleaning import PartCleaning
 from sprocket.broker.logical.other_brokers import OtherBrokers
@@ -26,6 +27,7 @@ from sprocket.broker.members.vip_listener import VipListener
 from sprocket.broker.parts import BrokerParts
 from sprocket.broker.place import Location, Ports
 from sprocket.broker.request_table import RequestTable
+from sprocket.broker.sending.audit_topic import AuditTopic
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.measures import BrokerMeasures
 from sprocket.broker.work import RunningWork
@@ -128,15 +130,13 @@ class OpenBroker:
                 measures=self._measures,
             )
             self.registration = self.parts.registration
-            self._table = RequestTable(
-                self.parts,
-                self.store,
-                self._settings,
-                world=self._world,
-                place=place,
-                seat=self._seat,
-                audit=self._audit,
+            self._recorder = audit_recorder(
+                self._audit, self.parts, self._settings, clock=self._world.clock, place=place
             )
+            self._table = RequestTable(
+                self.parts, self.store, self._settings, world=self._world, place=place,
+                seat=self._seat, audit=self._recorder,
+            )  # fmt: skip
             opened.push_async_callback(self._stop_timers)
             opened.push_async_callback(self._stop_running)
             opened.push_async_callback(self.parts.tables.filters.close)
@@ -221,19 +221,19 @@ class OpenBroker:
     def depose(self) -> None:
         """Ends answering at once, since another member is the master: what waits for copies is
         answered with an error, and held pulls without messages."""
-        self._record("DEPOSED")
         self.dispatch = None
         self._is_accepting = False
         self.store.replica.accept_messages(False)
+        self._record("DEPOSED")  # in files only: the log is another master's now
         self.group.give_up()
         for part in (self.parts.quotas.admission, self.parts.pulls, self.parts.pop):
             part.stop()
         self.parts.lite.stop()
 
     def _record(self, change: str, **named: object) -> None:
-        """Records a change of the role in the audit log."""
-        if self._audit is not None:
-            self._audit.record_event(change, named)
+        """Records a change of the role."""
+        if self._recorder is not None:
+            self._recorder.record_event(change, named)
 
     async def announced(self, outcome: EventualResponse) -> Response:
         """The reply to a request that created or changed a topic, after the topic is saved, and the
@@ -363,6 +363,8 @@ class OpenBroker:
         self._delivering.run("publication of staged batches", parts.publication.run)
         self._delivering.run("return of popped messages", parts.pop.run)
         self._delivering.run("lite topics", parts.lite.run)
+        if isinstance(self._recorder, AuditTopic):
+            self._delivering.run("entries of the audit topic", self._recorder.run)
         cleaning = PartCleaning(
             self._settings.config.name, self.store, parts.tables.mappings,
             OtherBrokers(parts.pool, self._settings),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from sprocket.audit.audit_log import AuditLog
+from sprocket.audit.recorder import AuditRecorder
 from sprocket.broker.audited import audit_trail
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch, Endpoints, RunEndpoints
@@ -58,7 +58,7 @@ class RequestTable:
         parts: what the endpoints work on.
         store: the opened store.
         seat: the broker's place in its group; None if it is in none.
-        audit: writes the audit log; None if there is none.
+        audit: records who changes something; None if nothing does.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class RequestTable:
         world: Ports,
         place: Location,
         seat: Seat | None = None,
-        audit: AuditLog | None = None,
+        audit: AuditRecorder | None = None,
     ) -> None:
         self._parts = parts
         self._trail = None if audit is None else audit_trail(audit, parts.tables)

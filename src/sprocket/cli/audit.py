@@ -1,4 +1,4 @@
-"""`sprocket audit`: who changed what at the servers of this machine."""
+"""`sprocket audit`: who changed what, by the files of this machine's servers or by a topic."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sprocket.base.errors import UsageError
 from sprocket.cli import loading, render
-from sprocket.cli.options import ConfigFile, Json, command
+from sprocket.cli.asking import ask
+from sprocket.cli.options import NAMESERVER, ConfigFile, Json, NameServers, Timeout, command
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from sprocket.audit.entries import AuditEntry
 
-app = typer.Typer(help="The audit log: who changed what at the servers of this machine.")
+app = typer.Typer(help="The audit log: who changed what.")
 
 
 @command(
@@ -23,6 +27,7 @@ app = typer.Typer(help="The audit log: who changed what at the servers of this m
     "sprocket audit show /var/lib/sprocket/audit --since 1h",
     "sprocket audit show --config broker.conf --topic orders",
     "sprocket audit show --user alice --failed --json",
+    "sprocket audit show --from audit-log --since 1d",
 )
 def show(
     place: Annotated[
@@ -30,6 +35,14 @@ def show(
         typer.Argument(
             metavar="[PATH]",
             help="Folder or file of the audit log. By default where the settings say.",
+        ),
+    ] = None,
+    from_topic: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="TOPIC",
+            help="Read this audit topic of the brokers (auditLogTopic) instead of files.",
         ),
     ] = None,
     since: Annotated[
@@ -53,19 +66,17 @@ def show(
     ] = False,
     config: ConfigFile = None,
     as_json: Json = False,
+    nameservers: NameServers = NAMESERVER,
+    timeout: Timeout = 10.0,
 ) -> None:
     """Prints the audit log, the oldest change first."""
-    from sprocket.audit.entries import time_text
-    from sprocket.audit.reading import concerns, entries_in
-    from sprocket.cli.times import between
+    from sprocket.audit.reading import concerns
 
-    first_ms, end_ms = between(since, until)
-    first = time_text(first_ms) if since is not None else ""
-    end = time_text(end_ms) if until is not None else "~"
+    is_in_time = _between(since, until)
     found = (
         each
-        for each in entries_in(place or _place(config))
-        if first <= each.time < end
+        for each in _entries(place, config, from_topic, nameservers, timeout)
+        if is_in_time(each)
         and (user is None or each.user == user)
         and (topic is None or concerns(each, topic))
         and not (failed and not each.result)
@@ -77,6 +88,34 @@ def show(
     render.table(
         ("time", "server", "user", "address", "request", "names", "result"), map(_row, found)
     )
+
+
+def _between(since: str | None, until: str | None) -> Callable[[AuditEntry], bool]:
+    from sprocket.audit.entries import time_text
+    from sprocket.cli.times import between
+
+    first_ms, end_ms = between(since, until)
+    first = time_text(first_ms) if since is not None else ""
+    end = time_text(end_ms) if until is not None else "~"
+    return lambda entry: first <= entry.time < end
+
+
+def _entries(
+    place: Path | None, config: Path | None, topic: str | None, nameservers: str, timeout: float
+) -> Iterable[AuditEntry]:
+    from sprocket.audit.reading import entries_in
+
+    if topic is None:
+        return entries_in(place or _place(config))
+    if place is not None:
+        raise UsageError("the entries are read from PATH or --from a topic, not from both")
+    return _in_topic(topic, nameservers, timeout)
+
+
+def _in_topic(topic: str, nameservers: str, timeout: float) -> list[AuditEntry]:
+    from sprocket.admin import audits
+
+    return ask(nameservers, timeout, lambda caller: audits.entries(caller, topic))
 
 
 def _place(config: Path | None) -> Path:

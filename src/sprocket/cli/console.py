@@ -12,6 +12,7 @@ import typer
 from sprocket.base.errors import UsageError
 from sprocket.cli import loading
 from sprocket.cli.api import Audit
+from sprocket.cli.decoding import Registry, codec_of
 from sprocket.cli.options import NAMESERVER, NameServers, Timeout
 from sprocket.cli.running import Verbose, serve_until_signal
 
@@ -33,6 +34,10 @@ ConsolePort = Annotated[
 ReadOnly = Annotated[
     bool, typer.Option("--read-only", help="Nothing can be changed in the console.")
 ]
+Reports = Annotated[
+    Path | None,
+    typer.Option("--reports", metavar="DIR", help="Folder of the reports of Spark pipelines."),
+]
 
 
 def console(
@@ -51,10 +56,7 @@ def console(
         ),
     ] = None,
     read_only: ReadOnly = False,
-    reports: Annotated[
-        Path | None,
-        typer.Option("--reports", metavar="DIR", help="Folder of the reports of Spark pipelines."),
-    ] = None,
+    reports: Reports = None,
     audit: Audit = None,
     callers: Annotated[
         Path | None,
@@ -74,6 +76,7 @@ def console(
     key: Annotated[
         Path | None, typer.Option("--key", metavar="FILE", help="Key of the certificate.")
     ] = None,
+    registry: Registry = None,
     timeout: Timeout = 5.0,
     verbose: Verbose = False,
 ) -> None:  # fmt: skip
@@ -95,6 +98,7 @@ def console(
             callers=callers,
             allows_changes=allow_changes and not read_only,
             timeout_ms=timeout * 1_000,
+            bodies=codec_of(registry),
         ),
         lambda server: f"sprocket console is ready: {server.url}",
         verbose=verbose,

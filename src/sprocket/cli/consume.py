@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from sprocket.base.errors import UsageError
+from sprocket.cli.decoding import Decode, MessageName, Registry, SchemaFile, decoding
 from sprocket.cli.options import NAMESERVER, Json, NameServers, Topic
 from sprocket.cli.times import start_at
 
@@ -18,6 +19,8 @@ EXAMPLES = (
     "sprocket consume orders --from 15m --end",
     'sprocket consume orders --from "2030-01-31 08:00" --group billing',
     "sprocket consume orders --group workers --pop",
+    "sprocket consume orders --decode avro --schema order.avsc",
+    "sprocket consume orders --registry http://registry.example:8081 --json",
 )
 
 Beginning = Annotated[
@@ -38,6 +41,18 @@ Code = Annotated[
         help="Only messages that this Python function matches at the broker: a file, or the "
         "name of an uploaded filter.",
     ),
+]
+Member = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        "-g",
+        help="Consume as a member of this group and commit offsets. Without it, only read.",
+    ),
+]
+Pop = Annotated[
+    bool,
+    typer.Option("--pop", help="With --group: pop messages one by one instead of owning queues."),
 ]
 
 
@@ -60,21 +75,13 @@ def consume(
         ),
     ] = None,
     code: Code = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            "--group",
-            "-g",
-            help="Consume as a member of this group and commit offsets. Without it, only read.",
-        ),
-    ] = None,
-    pop: Annotated[
-        bool,
-        typer.Option(
-            "--pop", help="With --group: pop messages one by one instead of owning queues."
-        ),
-    ] = False,
+    group: Member = None,
+    pop: Pop = False,
     raw: Annotated[bool, typer.Option("--raw", help="Print only bodies, one a line.")] = False,
+    decode: Decode = None,
+    schema: SchemaFile = None,
+    message: MessageName = None,
+    registry: Registry = None,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
 ) -> None:
@@ -90,7 +97,7 @@ def consume(
         raise UsageError("--pop needs --group: a message is popped for a group")
     show = consuming.show_raw if raw else consuming.show_json if as_json else consuming.show_line
     start = start_at(beginning, int(time.time() * 1000))
-    printer = consuming.MessagePrinter(show, count)
+    printer = consuming.MessagePrinter(show, count, decoding(decode, schema, message, registry))
     if group is None:
         main = consuming.read(
             topic, start, chosen=chosen, to_end=to_end, nameservers=nameserver, printer=printer
@@ -100,4 +107,8 @@ def consume(
             topic, start, chosen=chosen, group=group, nameservers=nameserver, printer=printer,
             mode="pop" if pop else "pull",
         )  # fmt: skip
-    raise typer.Exit(consuming.run(main))
+    try:
+        ended = consuming.run(main)
+    finally:
+        printer.report()
+    raise typer.Exit(ended)

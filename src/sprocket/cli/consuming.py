@@ -12,12 +12,14 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import typer
 
 from sprocket.base.backoff import pauses
 from sprocket.base.decoding import decode_strictly
 from sprocket.base.errors import TransportError, UsageError
 from sprocket.cli import loading, render
+from sprocket.cli.decoding import BodyDecoding, DecodedBody
 from sprocket.cli.times import moment
 from sprocket.client.config import ConsumerConfig, PullConfig
 from sprocket.client.popping.message_source import Mode
@@ -40,24 +42,48 @@ _LOOK_SECONDS = 0.5
 Start = Literal["first", "last"] | int
 
 
-class MessagePrinter:
-    """Shows messages, at most `count_max` of them."""
+#: Shows a message, and its body as it was decoded, or None for the body as it is.
+Show = Callable[[StoredMessage, DecodedBody | None], None]
 
-    def __init__(self, show: Callable[[StoredMessage], None], count_max: int | None) -> None:
+
+class MessagePrinter:
+    """Shows messages, at most `count_max` of them.
+
+    Args:
+        decoding: decodes bodies; None to show them as they are.
+    """
+
+    def __init__(
+        self, show: Show, count_max: int | None, decoding: BodyDecoding | None = None
+    ) -> None:
         self._show = show
         self._count_max = count_max
         self._count = 0
+        self._decoding = decoding
 
     @property
     def is_full(self) -> bool:
         """Whether the limit is reached."""
         return self._count_max is not None and self._count >= self._count_max
 
-    def take(self, message: StoredMessage) -> None:
-        """Shows a message, unless the limit is reached."""
+    async def take(self, message: StoredMessage) -> None:
+        """Shows a message, unless the limit is reached.
+
+        Raises:
+            RegistryUnavailable: the schema of its body has to be fetched, and cannot be.
+        """
+        decoded = None
+        if self._decoding is not None and not self.is_full:
+            decoded = await self._decoding.decoded(message.body)
         if not self.is_full:
             self._count += 1
-            self._show(message)
+            self._show(message, decoded)
+
+    def report(self) -> None:
+        """Says on stderr how many bodies did not fit, if any."""
+        found = self._decoding
+        if found is not None and found.misfits:
+            typer.echo(f"{found.misfits} of {found.count} bodies do not fit", err=True)
 
 
 def chosen_by(tags: str, sql: str | None, code: str | None) -> MessageSelector:
@@ -164,7 +190,7 @@ async def _follow(
             return
         for message in pulled.messages:
             if end is None or message.queue_offset < end:
-                printer.take(message)
+                await printer.take(message)
         offset = pulled.next_offset
 
 
@@ -196,7 +222,7 @@ async def join(
         consumer.subscribe(topic, **chosen)
         async with contextlib.aclosing(aiter(consumer)) as messages:
             while not printer.is_full:
-                printer.take(await _next(consumer, messages))
+                await printer.take(await _next(consumer, messages))
             # The next `anext` marks the last message as consumed; its own message is put back.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(0):
@@ -217,18 +243,23 @@ async def _next(consumer: PushConsumer, messages: AsyncIterator[StoredMessage]) 
         await asyncio.wait([waiting])
 
 
-def show_line(message: StoredMessage) -> None:
+def show_line(message: StoredMessage, decoded: DecodedBody | None = None) -> None:
     """Prints a message as one line of text."""
     marks = [f"[{message.tag}]"] if message.tag else []
     marks += [f"key={key}" for key in message.keys]
     text = _text(message.body)
     body = f"({len(message.body)} bytes that are not text)" if text is None else text
+    if decoded is not None:
+        body = decoded.text or f"({decoded.problem}) {body}"
     where = f"{message.queue} {message.queue_offset}"
     typer.echo(" ".join([moment(message.stored_ms), where, *marks, _one_line(body)]))
 
 
-def show_json(message: StoredMessage) -> None:
-    """Prints a message as one line of JSON; a body that is not text is in base64."""
+def show_json(message: StoredMessage, decoded: DecodedBody | None = None) -> None:
+    """Prints a message as one line of JSON; a body that is not text is in base64.
+
+    A decoded body is `value`; one that does not fit is there as it is, beside `value_error`.
+    """
     render.json(
         {
             "topic": message.topic,
@@ -243,9 +274,15 @@ def show_json(message: StoredMessage) -> None:
             "born_ms": message.born_ms,
             "stored_ms": message.stored_ms,
             "reconsume_times": message.reconsume_times,
-            **body_of(message),
+            **(body_of(message) if decoded is None else _value_of(message, decoded)),
         }
     )
+
+
+def _value_of(message: StoredMessage, decoded: DecodedBody) -> dict[str, Any]:
+    if decoded.text is None:
+        return {"value_error": decoded.problem, **body_of(message)}
+    return {"value": msgspec.Raw(decoded.text.encode())}
 
 
 def body_of(message: StoredMessage) -> dict[str, str]:
@@ -256,14 +293,15 @@ def body_of(message: StoredMessage) -> dict[str, str]:
     return {"body": text}
 
 
-def show_raw(message: StoredMessage) -> None:
-    """Prints the body unchanged, and a line end."""
+def show_raw(message: StoredMessage, decoded: DecodedBody | None = None) -> None:
+    """Prints the body unchanged, or decoded if it fits, and a line end."""
     sys.stdout.flush()
+    body = message.body if decoded is None or decoded.text is None else decoded.text.encode()
     out = getattr(sys.stdout, "buffer", None)
     if out is None:
-        typer.echo(message.body.decode("utf-8", "replace"))
+        typer.echo(body.decode("utf-8", "replace"))
         return
-    out.write(message.body + b"\n")
+    out.write(body + b"\n")
     out.flush()
 
 

@@ -19,6 +19,7 @@ from sprocket.cli import (
     api,
     audit,
     backups,
+    checkpoints,
     cluster,
     console,
     consume,
@@ -87,6 +88,7 @@ _add(
     "sprocket acl grant billing Topic:orders Sub",
     "sprocket acl test billing Sub Topic:orders",
 )
+_add(checkpoints.app, "spark", checkpoints.SHOW, checkpoints.SET)
 _add(pipelines.app, "pipeline", "sprocket pipeline list", "sprocket pipeline run archive --help")
 app.add_typer(
     cluster.app,

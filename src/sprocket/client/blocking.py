@@ -58,6 +58,7 @@ class Producer(BlockingClient[producer.Producer]):
         """Takes the arguments of the asynchronous client."""
 
     send = waiting(producer.Producer.send)
+    message = waiting(producer.Producer.message)
     send_batch = waiting(producer.Producer.send_batch)
     send_many = waiting(producer.Producer.send_many)
     send_oneway = waiting(producer.Producer.send_oneway)
@@ -82,6 +83,7 @@ class TransactionalProducer(BlockingClient[transactional.TransactionalProducer])
         """Takes the arguments of the asynchronous client."""
 
     send = waiting(transactional.TransactionalProducer.send)
+    message = waiting(transactional.TransactionalProducer.message)
     send_batch = waiting(transactional.TransactionalProducer.send_batch)
     send_many = waiting(transactional.TransactionalProducer.send_many)
     send_oneway = waiting(transactional.TransactionalProducer.send_oneway)

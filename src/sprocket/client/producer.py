@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any, Unpack
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError
@@ -19,6 +20,7 @@ from sprocket.client.sending.fixed_queue import QueueSelector
 from sprocket.client.sending.many import KeyOf, ManySends
 from sprocket.client.sending.request_reply import RequestReply, Responder
 from sprocket.client.sending.sender import MessageSender, Sent
+from sprocket.client.sending.typed_messages import Codecs, MessageAttributes, TypedMessages
 from sprocket.client.session.session import Session
 from sprocket.clientcore.envelope import seal, seal_batch
 from sprocket.clientcore.replies import SendStatus
@@ -57,6 +59,7 @@ class Producer(Lifecycle):
         nameservers: `host:port`, or several, separated by `;` or as a list. None: the environment
             variable SPROCKET_NAMESERVERS, or else NAMESRV_ADDR.
         config: timeouts, retries, compression and limits.
+        codecs: of objects that are sent: one for all topics, or one for each; others are JSON.
         world: clock and randomness, for simulations.
 
     Raises:
@@ -73,6 +76,7 @@ class Producer(Lifecycle):
         *,
         nameservers: str | Sequence[str] | None = None,
         config: ProducerConfig | None = None,
+        codecs: Codecs = None,
         world: ClientEnvironment | None = None,
     ) -> None:
         check_group(group)
@@ -80,6 +84,7 @@ class Producer(Lifecycle):
         self.config = settings(config, ProducerConfig)
         self._nameservers = nameserver_addresses(nameservers, os.environ)
         self._world = world
+        self._typed = TypedMessages(codecs)
         self._session: Session | None = None
         self._sender: MessageSender | None = None
         self._requests: RequestReply | None = None
@@ -106,14 +111,15 @@ class Producer(Lifecycle):
 
     async def send(
         self,
-        message: Message,
+        message: Message | str,
+        body: object = None,
         *,
         key: str | int | None = None,
         queue: QueueId | None = None,
         queue_selector: QueueSelector | None = None,
         timeout_ms: float | None = None,
     ) -> Sent:
-        """Sends a message and returns where the broker stored it.
+        """Sends a message, or an object to a topic, and returns where the broker stored it.
 
         By default the queues are used in round robin, and a failed send is repeated at another
         broker. With `key`, `queue` or `queue_selector`, of which only one may be given, the queue
@@ -121,7 +127,8 @@ class Producer(Lifecycle):
         tried until the timeout, and at once when it has another master.
 
         Args:
-            message: the message.
+            message: the message, or the name of a topic.
+            body: with a topic's name: an object, encoded by the topic's codec as by `message`.
             key: messages with equal keys go to one queue, the same one as from Java producers.
             queue: the queue for the message.
             queue_selector: a function that takes all queues and the message, and returns a queue.
@@ -134,19 +141,42 @@ class Producer(Lifecycle):
             SendFailed: no attempt succeeded in time. The message may be stored nevertheless.
             ReplyError: the broker refused the message.
             ClosedError: the producer is not started, or is closed.
+            BodyMismatch, RegistryUnavailable: as for `message`.
         """
-        if self._spans is not None and wants_span(message):
+        # Whatever else was given as a message, `seal` says what is wrong with it.
+        whole: Any = message
+        if body is not None:
+            whole = await self._typed.message(message, body, {})
+        if self._spans is not None and wants_span(whole):
             return await self._spans.send(
-                partial(Producer.send, self), message, key=key, queue=queue,
+                partial(Producer.send, self), whole, key=key, queue=queue,
                 queue_selector=queue_selector, timeout_ms=timeout_ms,
             )  # fmt: skip
         session, sender = self._joined()
-        envelope = seal(message, session.ids, session.world.clock.now_ms(), self.config)
+        envelope = seal(whole, session.ids, session.world.clock.now_ms(), self.config)
         deadline = self._deadline(timeout_ms)
         if key is None and queue is None and queue_selector is None:
             return (await sender.send(envelope, deadline))[0]
-        fixed = await sender.fixed(message, deadline, key=key, queue=queue, selector=queue_selector)
+        fixed = await sender.fixed(whole, deadline, key=key, queue=queue, selector=queue_selector)
         return (await sender.send(envelope, deadline, fixed))[0]
+
+    async def message(
+        self, topic: str, body: object, **attributes: Unpack[MessageAttributes]
+    ) -> Message:
+        """Makes a message of an object, for any of the methods that send::
+
+            await producer.send(await producer.message("orders", order, tag="new"), key=order.id)
+
+        Args:
+            topic: its name; the topic's codec encodes the object.
+            body: a dataclass, a struct of msgspec, a model of pydantic, or a plain value.
+            attributes: as for `Message`. The property `contentType` is set unless it is given.
+
+        Raises:
+            BodyMismatch: the object does not fit the topic's codec.
+            RegistryUnavailable: a schema has to be fetched, and cannot be.
+        """
+        return await self._typed.message(topic, body, attributes)
 
     async def send_batch(
         self,

@@ -252,11 +252,14 @@ class _TracedProducer(Producer):
         super().__init__(group, **given)
         self._tracer = tracer
 
-    async def send(self, message: Message, **given: Any) -> Sent:
+    async def send(self, message: Message | str, body: object = None, **given: Any) -> Sent:
         """As `Producer.send`."""
+        whole: Any = message
+        if body is not None:
+            whole = await self._typed.message(message, body, {})
         began_ms = self._tracer._now_ms()
-        sent = await super().send(message, **given)
-        self._tracer.sent(self.group, [message], [sent], began_ms)
+        sent = await super().send(whole, **given)
+        self._tracer.sent(self.group, [whole], [sent], began_ms)
         return sent
 
     async def send_batch(self, messages: Sequence[Message], **given: Any) -> list[Sent]:

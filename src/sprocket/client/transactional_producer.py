@@ -29,6 +29,7 @@ from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ProducerConfig
 from sprocket.client.producer import Producer
 from sprocket.client.sending.sender import Sent
+from sprocket.client.sending.typed_messages import Codecs
 from sprocket.client.session.transaction_checks import Check, TransactionChecks, call
 from sprocket.clientcore.attempts import is_refusal
 from sprocket.clientcore.envelope import Envelope, seal
@@ -131,8 +132,8 @@ class TransactionalProducer(Producer):
                 await orders.store("o-1")
 
     Args:
-        group, nameservers, config, world: as for `Producer`. All members of a group must be able to
-            answer checks for each other.
+        group, nameservers, config, codecs, world: as for `Producer`. All members of a group must be
+            able to answer checks for each other.
         check: takes a half message and returns how its transaction ended; a plain function runs in
             a thread. It is called for transactions that this object does not remember: those of a
             process that died, or of another member of the group. None: these stay open.
@@ -147,10 +148,11 @@ class TransactionalProducer(Producer):
         *,
         nameservers: str | Sequence[str] | None = None,
         config: ProducerConfig | None = None,
+        codecs: Codecs = None,
         world: ClientEnvironment | None = None,
         check: Check | None = None,
     ) -> None:
-        super().__init__(group, nameservers=nameservers, config=config, world=world)
+        super().__init__(group, nameservers=nameservers, config=config, codecs=codecs, world=world)
         #: By unique id, how the transaction ended; None while its work is running.
         self._ends: OrderedDict[str, Outcome | None] = OrderedDict()
         self._checks = TransactionChecks(group, self._remembered, check)

@@ -21,6 +21,7 @@ from sprocket.base.ports import Rotation
 from sprocket.runtime.file_bytes import SystemFileBytes
 from sprocket.runtime.file_writes import append_lines, sync_directory
 from sprocket.runtime.lock import FileLock
+from sprocket.runtime.open_files import OpenFiles
 from sprocket.runtime.replaced_files import replace_file, replace_secret_file
 from sprocket.runtime.residency import address_of, is_resident
 
@@ -260,7 +261,7 @@ class SystemMappedFile:
             self._map.close()
 
 
-class SystemDisk:
+class SystemDisk(OpenFiles):
     """A `Disk` on the machine's file systems."""
 
     __slots__ = ()

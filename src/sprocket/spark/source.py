@@ -14,6 +14,7 @@ from sprocket.spark.options.options import (
     StreamOptions,
     check_names,
     read_options,
+    value_ddl_of,
 )
 from sprocket.spark.records.schema import arrow_schema_of, default_ddl
 from sprocket.spark.worker import task_counter
@@ -47,7 +48,11 @@ class RocketMQSource(DataSource):
         # readers check the values.
         check_names(self.options)
         wanted = {name.lower(): value for name, value in self.options.items()}
-        return default_ddl(has_properties=wanted.get("includeheaders", "true").lower() != "false")
+        has_properties = wanted.get("includeheaders", "true").lower() != "false"
+        bodies = wanted.get("bodyformat") is not None
+        events = wanted.get("cloudevents", "false").lower() != "false"
+        value = value_ddl_of(self.options) if bodies else None
+        return default_ddl(has_properties=has_properties, value=value, has_event=events)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read of the columns in `schema`: from brokers, or from a store's files."""

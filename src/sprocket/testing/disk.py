@@ -145,6 +145,8 @@ class MemoryDisk:
         self.cold: dict[str, range] = {}
         #: By path, whether a mapped file is read ahead, where it was asked for.
         self.read_ahead: dict[str, bool] = {}
+        #: As many as some processes have.
+        self.open_files_max = 1024
         #: The result of `usage`, unless there is a capacity.
         self.usage_ratio = 0.1
         #: Most bytes of all files together; 0 for no limit.
@@ -172,8 +174,10 @@ class MemoryDisk:
     def names(self, path: str) -> list[str]:
         """Names in a folder, sorted; empty if there is no such folder."""
         path = posixpath.normpath(path)
-        inside = {p for p in (*self._files, *self._directories) if posixpath.dirname(p) == path}
-        return sorted(name for p in inside if (name := posixpath.basename(p)))
+        prefix = path if path == "/" else f"{path}/"
+        start = len(prefix)
+        inside = {p[start:] for p in (*self._files, *self._directories) if p.startswith(prefix)}
+        return sorted(name for name in inside if name and "/" not in name)
 
     def size(self, path: str) -> int | None:
         """Size of a file in bytes; None if there is none."""

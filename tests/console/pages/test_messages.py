@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sprocket import Message
 from sprocket.console.web.desk import ReadOnlyConsole
+from sprocket.schemas.choice import choose
+from sprocket.schemas.framing import join
 from tests.console.browsing import Browser, browsed
 
 EVIL = "<script>document.title='owned'</script><img src=x onerror=alert(1)>"
@@ -90,3 +93,23 @@ def test_a_read_only_console_changes_nothing() -> None:
             await browser.press("Delete")
 
     browsed(story, messages={"orders": [b"1"]}, is_read_only=True)
+
+
+def test_a_body_is_shown_by_its_schema(tmp_path: Path) -> None:
+    (tmp_path / "3.json").write_text("{}")
+    codec = choose(None, registry=tmp_path).codec()
+
+    async def story(browser: Browser) -> None:
+        shown = []
+        for key in ("o-1", "o-2"):
+            await browser.open(f"/messages?topic=orders&way=key&key={key}")
+            await browser.open(browser.rows()[0]["id_link"])
+            shown.append(browser.text())
+        assert '{\n  "n": 7\n}' in shown[0]
+        assert "no 4.avsc" in shown[1]
+
+    sent = [
+        Message("orders", join(3, b'{"n":7}'), keys=["o-1"]),
+        Message("orders", join(4, b"x"), keys=["o-2"]),
+    ]
+    browsed(story, messages={"orders": [*sent]}, bodies=codec)

@@ -14,6 +14,7 @@ from sprocket.spark.options.loss import ReadFailed
 from sprocket.spark.options.options import BatchOptions, ReadOptions, read_options
 from sprocket.spark.reading.fetch import Chunk, Fetcher, gathered
 from sprocket.spark.reading.ranges import Range
+from tests.compat.javaland import wait_until
 from tests.spark.support import FakeBroker, Shelf, hang_up, record, serving
 
 QUEUE = QueueId("orders", "broker-a", 0)
@@ -204,3 +205,70 @@ def test_answers_are_gathered_until_they_are_worth_decoding() -> None:
     assert sum(len(one.records) for one in found) == 3000
     large = [Chunk(memoryview(bytes(1 << 21)), n, n + 1) for n in range(3)]
     assert [one.end for one in gathered(iter(large))] == [1, 2, 3]
+
+
+def small(broker: FakeBroker, count: int = 40) -> tuple[Range, ...]:
+    """Queues with three messages each, and what is read of them."""
+    names = [QueueId("small", "broker-a", number) for number in range(count)]
+    for name in names:
+        broker.shelves[name] = Shelf([record(offset) for offset in range(3)])
+    return tuple(Range(name, 0, 3) for name in names)
+
+
+def places(broker: FakeBroker, share: tuple[Range, ...], **more: str) -> list[tuple[int, int]]:
+    """Queue number and offset of each message of a share that is read as a task reads it."""
+    found = []
+    with Fetcher(options(broker, **more), {"broker-a": broker.address}) as fetcher:
+        for place, one in enumerate(share, 1):
+            for chunk in fetcher.chunks(one, share[place:]):
+                found += [
+                    (one.queue.number, message.queue_offset) for message in scan(chunk.records)
+                ]
+    return found
+
+
+def test_many_small_ranges_are_asked_for_ahead_and_each_once(broker: FakeBroker) -> None:
+    share = small(broker)
+    with Fetcher(options(broker), {"broker-a": broker.address}) as fetcher:
+        next(iter(fetcher.chunks(share[0], share[1:])))
+        wait_until(lambda: len(broker.pulls) == 1 + fetch.AHEAD_MAX)
+    broker.pulls.clear()
+    assert places(broker, share) == [(n, at) for n in range(40) for at in range(3)]
+    assert [pull.queue_id for pull in broker.pulls] == list(range(40))
+
+
+def test_nothing_is_asked_for_ahead_of_a_large_range_or_at_another_broker(
+    broker: FakeBroker,
+) -> None:
+    share = small(broker, 3)
+    elsewhere = Range(QueueId("small", "broker-b", 0), 0, 3)
+    large = Range(QUEUE, 20, 20 + 9000)
+    with Fetcher(options(broker), {"broker-a": broker.address}) as fetcher:
+        next(fetcher.chunks(share[0], [elsewhere, *share[1:]]))
+        next(fetcher.chunks(share[1], [large]))
+    assert [pull.queue_id for pull in broker.pulls] == [0, 1]
+
+
+def test_what_was_asked_for_ahead_is_asked_again_after_a_break(broker: FakeBroker) -> None:
+    count = iter(range(1000))
+
+    def fault(request: Command) -> Reply | None:
+        is_pull = request.code == PullMessage.code
+        return hang_up if is_pull and next(count) % 7 == 3 else None
+
+    share = small(broker)
+    broker.fault = fault
+    assert places(broker, share) == [(n, at) for n in range(40) for at in range(3)]
+
+
+def test_a_broker_that_does_not_filter_is_asked_again_for_what_was_asked_for_ahead(
+    broker: FakeBroker,
+) -> None:
+    def fault(request: Command) -> Reply | None:
+        is_filtered = request.fields.get("expressionType") == "SQL92"
+        return Reply(code=1, remark="does not support") if is_filtered else None
+
+    share = small(broker)
+    broker.fault = fault
+    found = places(broker, share, sql="a > 5")
+    assert found == [(n, at) for n in range(40) for at in range(3)]

@@ -20,7 +20,7 @@ from sprocket.spark.options.checkpoint import StreamOffsets
 from sprocket.spark.options.loss import ReadFailed
 from sprocket.spark.options.options import StreamOptions, read_options
 from sprocket.spark.reading.sampling import beside, chosen
-from sprocket.spark.reading.stream import StreamPlan
+from sprocket.spark.reading.stream import StreamPlan, idle_s
 from tests.spark.support import BORN_MS, FakeBroker, Shelf, record, serving
 
 MANY = 80
@@ -84,6 +84,33 @@ def test_what_a_trigger_asks_does_not_grow_with_the_number_of_queues() -> None:
     assert few == many
     assert many[0] == many[1] == {TopicStats.code: 1, PullMessage.code: 8}
     assert many[2] == {TopicStats.code: 1}
+
+
+def test_each_stream_of_a_session_asks_for_itself(broker: FakeBroker) -> None:
+    made = [plan(broker) for _ in range(3)]
+    at = [one.next(one.next(one.initial(), None), None) for one in made]
+    grow(broker)
+    broker.asked.clear()
+    ends = [one.next(start, None) for one, start in zip(made, at, strict=True)]
+    assert broker.asked == {TopicStats.code: 3, PullMessage.code: 24}
+    assert all(end == ends[0] for end in ends)
+
+
+def test_a_stream_that_waits_asks_less_often_the_more_queues_a_broker_has(
+    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    made = plan(broker)
+    at = made.next(made.next(made.initial(), None), None)
+    monkeypatch.setattr("sprocket.spark.reading.stream.time.sleep", pauses.append)
+    assert made.next(at, None) == at
+    assert pauses == [0.02]
+    asked = [
+        idle_s(QueueId("orders", f"broker-{number % brokers}", number) for number in range(count))
+        for count, brokers in ((4, 1), (500, 1), (500, 5), (100_000, 1))
+    ]
+    assert asked == pytest.approx([0.02, 0.1, 0.02, 1.0])
+    assert idle_s([]) == 0.02
 
 
 def test_a_refresh_of_the_routes_recognises_a_bounded_number_of_queues() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.views.entry import Entry
-from sprocket.store.views.queues import MAPPED_QUEUES_MAX, ConsumeQueues
+from sprocket.store.views.queues import MAPPED_QUEUES_MIN, ConsumeQueues
 from sprocket.store.views.record_batch import RecordBatch
 from sprocket.testing.disk import MemoryDisk
 from tests.support import run
@@ -114,14 +114,24 @@ def test_unused_queues_are_unmapped_and_come_back() -> None:
     assert queue.position(0) == (0, 100)
 
 
+def test_a_process_that_may_open_many_files_keeps_more_queues_mapped() -> None:
+    disk = MemoryDisk()
+    disk.open_files_max = 16 * 400
+    queues = all_queues(disk)
+    for offset in range(3):
+        for number in range(400):
+            apply(queues, entry("a", number, offset, (offset * 1000 + number) * 100))
+    assert len(queues._mapped) == 400
+
+
 def test_a_bounded_number_of_queues_stays_mapped() -> None:
     disk = MemoryDisk()
     queues = all_queues(disk)
     for offset in range(3):
-        for number in range(MAPPED_QUEUES_MAX + 50):
+        for number in range(MAPPED_QUEUES_MIN + 50):
             apply(queues, entry("a", number, offset, (offset * 1000 + number) * 100))
-            assert len(queues._mapped) <= MAPPED_QUEUES_MAX + 1
-        assert sum(1 for q in queues.by_name.values() if q.has_room()) <= MAPPED_QUEUES_MAX + 1
+            assert len(queues._mapped) <= MAPPED_QUEUES_MIN + 1
+        assert sum(1 for q in queues.by_name.values() if q.has_room()) <= MAPPED_QUEUES_MIN + 1
     assert {queue.max_offset for queue in queues.by_name.values()} == {3}
     run(queues.sync())
     assert {q.max_offset for q in all_queues(disk).by_name.values()} == {3}

@@ -277,11 +277,12 @@ class Placing:
         self._by_name = topics.by_name
         self._settings = settings
         self._entropy = entropy
+        self._closed = CLOSED_TOPICS | {settings.config.audit_topic}
 
     def open_topic(self, name: str) -> TopicConfig | None:
         """The topic of a name if it exists and accepts any message; None if it must be checked."""
         topic = self._by_name.get(name)
-        if topic is None or topic.order or name in CLOSED_TOPICS or name in self._static:
+        if topic is None or topic.order or name in self._closed or name in self._static:
             return None
         return topic
 
@@ -318,7 +319,7 @@ class Placing:
             raise NoPermission(f"the broker[{config.name}] sending message is forbidden")
         if fault := fault_of_topic(name):
             raise InvalidParameter(fault)
-        if name in CLOSED_TOPICS:
+        if name in self._closed:
             raise NoPermission(f"Sending message to topic[{name}] is forbidden.")
         if topic is None:
             topic = self._topics.make_by_send(

@@ -66,6 +66,8 @@ def own_topics(config: BrokerConfig, *, delay_levels: int) -> list[TopicConfig]:
         made.append(topic(names.TEMPLATE, config.template_queues, inherit | READ_WRITE))
     if config.trace_topic:
         made.append(topic(config.trace_topic_name))
+    if config.audit_topic is not None:
+        made.append(topic(config.audit_topic, permission=names.READ))
     return made
 
 

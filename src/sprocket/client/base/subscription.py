@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
+from sprocket.base.errors import UsageError
 from sprocket.client.base.arguments import check_count, check_takes
 from sprocket.filter.choice import Filter
 from sprocket.message.message import StoredMessage
@@ -78,6 +79,8 @@ class Listener(NamedTuple):
         """
         if batch is not None:
             check_count("batch", batch)
+            if not getattr(function, "takes_batches", True):
+                raise UsageError("a typed listener takes one message at a time: leave out batch")
         check_takes(function, "message" if batch is None else "messages", what="a listener")
         return cls(function, batch, is_blocking=not _is_coroutine_function(function))
 

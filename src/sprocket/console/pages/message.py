@@ -9,7 +9,7 @@ from nicegui import ui
 
 from sprocket.base.errors import SprocketError
 from sprocket.console.operations.message_facts import MessageFacts
-from sprocket.console.views.bodies import body_forms
+from sprocket.console.views.bodies import body_forms, schema_form
 from sprocket.console.views.consumed import consumed_rows
 from sprocket.console.views.messages import (
     MESSAGE_PATH,
@@ -53,7 +53,7 @@ async def build(visit: PageVisit) -> None:
     message: MessageFacts = found.messages[0]
     _buttons(visit, message)
     with panel("Body"):
-        _body(visit, message)
+        await _body(visit, message)
     with panel("Facts"):
         facts(message_facts(message, visit.now_ms()))
     with panel("Properties"):
@@ -91,11 +91,15 @@ def _buttons(visit: PageVisit, message: MessageFacts) -> None:
         )  # fmt: skip
 
 
-def _body(visit: PageVisit, message: MessageFacts) -> None:
-    forms = body_forms(message.topic, body_of(message), visit.desk.settings.decoders)
+async def _body(visit: PageVisit, message: MessageFacts) -> None:
     if not message.body_bytes:
         ui.label("The body is empty.").classes("quiet")
         return
+    body, codec = body_of(message), visit.desk.settings.bodies
+    decoded = None
+    if codec is not None and len(body) == message.body_bytes:
+        decoded = await schema_form(body, codec)
+    forms = body_forms(body, decoded)
     with ui.tabs().props("dense no-caps align=left inline-label") as tabs:
         for form in forms:
             ui.tab(form.name)

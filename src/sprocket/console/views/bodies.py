@@ -7,14 +7,15 @@ that a screen does not show, or that turn the direction of what follows, are sho
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
-#: Decodes a body by a schema, such as Avro's or Protobuf's: topic and body in, text out. None if
-#: it has no schema for the topic. It raises ValueError if the body does not fit the schema.
-BodyDecoder = Callable[[str, bytes], str | None]
+from sprocket.base.errors import SprocketError
+from sprocket.schemas.body_codec import BodyCodec
+from sprocket.schemas.errors import BodyMismatch
+from sprocket.schemas.framing import split
+from sprocket.schemas.shown import json_of
 
 #: Characters of a body that are shown.
 SHOWN_MAX = 200_000
@@ -36,22 +37,31 @@ class BodyForm:
     is_cut: bool = False
 
 
-def body_forms(
-    topic: str, body: bytes, decoders: Mapping[str, BodyDecoder] | None = None
-) -> list[BodyForm]:
+async def schema_form(body: bytes, codec: BodyCodec) -> BodyForm | None:
+    """A body decoded by the schema whose number it begins with; None if it begins with none.
+
+    Args:
+        codec: of a registry.
+    """
+    try:
+        number = split(body).schema_id
+    except BodyMismatch:
+        return None
+    try:
+        await codec.prepare(body)
+        text = json_of(codec.decode(body), indent=2)
+    except SprocketError as error:  # it is shown where the value would be
+        text = str(error)
+    return _form(f"Schema {number}", text)
+
+
+def body_forms(body: bytes, decoded: BodyForm | None = None) -> list[BodyForm]:
     """A body in each form that it has, the most telling first; hex is always the last.
 
     Args:
-        decoders: of schemas, by the name of their form.
+        decoded: it by its schema.
     """
-    forms = []
-    for name, decode in (decoders or {}).items():
-        try:
-            text = decode(topic, body)
-        except ValueError as error:
-            text = f"it does not fit the schema: {error}"
-        if text is not None:
-            forms.append(_form(name, text))
+    forms = [] if decoded is None else [decoded]
     if (text := json_text(body)) is not None:
         forms.append(_form("JSON", text))
     if (text := plain_text(body)) is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from sprocket.console.views.bodies import BodyDecoder
 from sprocket.protocol.signing import Signer
 from sprocket.remoting.tls.settings import ClientTls
+from sprocket.schemas.body_codec import BodyCodec
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ConsoleSettings:
         reports: folder with reports of Spark pipelines; None for none.
         tls: how connections to the servers speak TLS; None for plain ones.
         is_secure: whether browsers come by https, so that cookies are for https only.
-        decoders: of bodies with a schema, by the name of the form.
+        bodies: decodes bodies that begin with the number of a schema; None for none.
     """
 
     nameservers: Sequence[str]
@@ -38,4 +38,4 @@ class ConsoleSettings:
     reports: Path | None = None
     tls: ClientTls | None = None
     is_secure: bool = False
-    decoders: Mapping[str, BodyDecoder] = field(default_factory=dict)
+    bodies: BodyCodec | None = None

@@ -17,6 +17,7 @@ from sprocket.filter.tags import ALL, TagFilter
 from sprocket.message.queue import QueueId
 from sprocket.protocol.signing import Signer
 from sprocket.spark.options import declare, positions, values
+from sprocket.spark.options.body_options import BodyOptions, DecodeOptions
 from sprocket.spark.options.declare import option
 from sprocket.spark.options.positions import PositionKind, QueuePositions
 from sprocket.spark.options.tls import TlsOptions
@@ -122,7 +123,7 @@ class Credentials(TlsOptions):
 
 
 @dataclass(frozen=True)
-class ReadOptions(Credentials, SelectionOptions):
+class ReadOptions(DecodeOptions, Credentials, SelectionOptions):
     """Options of all reads from brokers."""
 
     nameservers: tuple[str, ...] = option(
@@ -217,6 +218,7 @@ class ReadOptions(Credentials, SelectionOptions):
             said = f"not {' and '.join(chosen)} together" if chosen else "none is given"
             raise ConfigError(f"give one of subscribe, subscribePattern, assign: {said}")
         super().check()
+        self.check_bodies()
         check_credentials(self)
         begins = self.starting.everywhere if self.starting else None
         if (
@@ -296,7 +298,7 @@ class StreamOptions(ReadOptions):
 
 
 @dataclass(frozen=True)
-class StoreOptions(Pushed, SelectionOptions):
+class StoreOptions(DecodeOptions, Pushed, SelectionOptions):
     """Options of reads from the files of a broker's store."""
 
     store: str = option(
@@ -324,6 +326,11 @@ class StoreOptions(Pushed, SelectionOptions):
         default=False,
     )
 
+    def check(self) -> None:
+        """Raises ConfigError where options contradict each other."""
+        super().check()
+        self.check_bodies()
+
 
 #: The ways of reading, and what an error calls them.
 _READS: dict[type[SelectionOptions], str] = {
@@ -346,6 +353,21 @@ def read_options(given: Mapping[str, str], kind: type[Read]) -> Read:
     options = declare.parse(given, kind=kind, others=others, reads=_READS[kind])
     options.check()
     return options
+
+
+def value_ddl_of(given: Mapping[str, str]) -> str:
+    """The type of the column `value` that the options of a read say.
+
+    Raises:
+        ConfigError: they do not say it.
+        SchemaNotFound, RegistryUnavailable: the registry does not say it.
+    """
+    names = declare.declared(BodyOptions)
+    bodies = {name: value for name, value in given.items() if name.lower() in names}
+    options = declare.parse(bodies, kind=BodyOptions, others=(), reads="bodies")
+    options.check_bodies()
+    topic = next((value for name, value in given.items() if name.lower() == "subscribe"), "")
+    return options.value_ddl(tuple(one.strip() for one in topic.split(",") if one.strip()))
 
 
 def check_names(given: Iterable[str]) -> None:

@@ -165,3 +165,13 @@ def either(name: str, value: str) -> QueuePositions:
 def latest_or_json(name: str, value: str) -> QueuePositions:
     """The end of a batch read: `latest` or offsets."""
     return parse_offsets(name, value, words=("latest",))
+
+
+def event_prefix(name: str, value: str) -> str | None:
+    """`true` for the usual prefix of CloudEvents' properties, `false`, or another prefix."""
+    word = value.strip()
+    if word.lower() == "false":
+        return None
+    if not word or not word.isprintable() or " " in word:
+        raise UsageError(f"option {name} takes true, false or a prefix, not {value!r}")
+    return "CE_" if word.lower() == "true" else word

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sprocket.base.errors import ConfigError
 from sprocket.message.properties import DELAY_LEVEL_MAX
 from sprocket.spark.options import values
+from sprocket.spark.options.body_options import BodyOptions
 from sprocket.spark.options.declare import option, parse
 from sprocket.spark.options.options import Credentials, check_credentials
 
@@ -16,7 +17,7 @@ _SPARKS_OWN = {"checkpointlocation", "queryname", "outputmode"}
 
 
 @dataclass(frozen=True)
-class WriteOptions(Credentials):
+class WriteOptions(Credentials, BodyOptions):
     """Options of writes."""
 
     nameservers: tuple[str, ...] = option(
@@ -109,4 +110,5 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     if not options.nameservers:
         raise ConfigError("option namesrvAddr is missing: the name servers, host:port")
     check_credentials(options)
+    options.check_bodies()
     return options

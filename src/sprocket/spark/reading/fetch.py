@@ -1,15 +1,16 @@
 """Fetches ranges of queues from brokers: exactly [start, end), or an error with the offset.
 
-The next pull is always pending while the reply to the last one is decoded. If a connection breaks,
-or a broker restarts or is busy, it tries again, up to a limit of time without progress; the
-brokers' addresses are looked up again after each failure. Blocking, for Spark's tasks.
+The next pull is always pending while the reply to the last one is decoded; with small ranges, the
+first pulls of several that follow. If a connection breaks, or a broker restarts or is busy, it
+tries again, up to a limit of time without progress; the brokers' addresses are looked up again
+after each failure. Blocking, for Spark's tasks.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -46,6 +47,12 @@ _PAUSE_LONGEST_S = 2.0
 #: batch costs too much; more would only take memory.
 _GATHER_BYTES = 2 * 1024 * 1024
 _GATHER_RECORDS = 8192
+#: So many following ranges are asked for ahead, if they are at the same broker and all of them have
+#: few records: each of many small queues would otherwise cost a round trip.
+AHEAD_MAX = 8
+
+#: A pull that is under way: its connection, and its number there.
+_Asked = tuple[BlockingConnection, int]
 
 
 class Chunk(NamedTuple):
@@ -69,6 +76,8 @@ class Fetcher:
         self._filter = options.filter
         #: Brokers that do not filter by SQL: they return all messages, and the decoder filters.
         self._unfiltered: set[str] = set()
+        #: Pulls of the first records of ranges that follow.
+        self._ahead: dict[Range, _Asked] = {}
         self._pool = ConnectionPool(
             options.nameservers,
             signer=options.signer,
@@ -88,15 +97,18 @@ class Fetcher:
     ) -> None:
         self._pool.close()
 
-    def chunks(self, wanted: Range) -> Iterator[Chunk]:
+    def chunks(self, wanted: Range, following: Iterable[Range] = ()) -> Iterator[Chunk]:
         """The records of a range, in order, in chunks large enough to decode.
+
+        Args:
+            following: the ranges that are asked for next.
 
         Raises:
             ReadFailed: messages are gone, or did not come in time, or the broker refused.
         """
-        return gathered(self._answers(wanted))
+        return gathered(self._answers(wanted, _few(wanted, following)))
 
-    def _answers(self, wanted: Range) -> Iterator[Chunk]:
+    def _answers(self, wanted: Range, following: list[Range]) -> Iterator[Chunk]:
         """The result of each pull.
 
         The next pull is sent before the caller decodes this reply, so that broker and decoder work
@@ -104,12 +116,13 @@ class Fetcher:
         offset after the last yielded chunk: so no message is read twice, and none is left out.
         """
         position = wanted.start
-        asked: tuple[BlockingConnection, int] | None = None
+        asked = self._ahead.pop(wanted, None)
         patience = _Patience(self._options.pull_timeout_ms / 1000)
         while position < wanted.end:
             try:
                 wire, number = asked or self._ask(wanted, position)
                 asked = None
+                self._ask_for(following)
                 reply = wire.receive(number, timeout_s=_HOLD_MS / 1000 + _ANSWER_S)
                 step = self._step(wanted, position, read_pull(reply))
             except (TransportError, ReplyError, RouteNotFound, ProtocolError) as error:
@@ -126,11 +139,20 @@ class Fetcher:
             if step.records:
                 yield step
 
-    def _ask(self, wanted: Range, position: int) -> tuple[BlockingConnection, int]:
+    def _ask(self, wanted: Range, position: int) -> _Asked:
         connection = self._pool.to(wanted.queue.broker)
         return connection, connection.send(self._pull(wanted, position))
 
-    def _ask_ahead(self, wanted: Range, position: int) -> tuple[BlockingConnection, int] | None:
+    def _ask_for(self, following: list[Range]) -> None:
+        """Asks for ranges that follow, unless that was done."""
+        for one in following:
+            if one not in self._ahead:
+                asked = self._ask_ahead(one, one.start)
+                if asked is not None:
+                    self._ahead[one] = asked
+        following.clear()
+
+    def _ask_ahead(self, wanted: Range, position: int) -> _Asked | None:
         try:
             return self._ask(wanted, position)
         except TransportError:
@@ -184,14 +206,21 @@ class Fetcher:
         self, wanted: Range, position: int, error: SprocketError, patience: _Patience
     ) -> None:
         """Pauses after a failure that may pass; raises for any other."""
-        if self._cannot_filter(wanted.queue, error):
+        is_unfiltered = self._cannot_filter(wanted.queue, error)
+        if is_unfiltered or may_pass(error):
+            self._hang_up(wanted.queue.broker)
+        if is_unfiltered:
             self._unfiltered.add(wanted.queue.broker)
             return
         if not may_pass(error):
             raise ReadFailed(f"{wanted.queue} at offset {position}: {error}") from error
-        self._pool.hang_up_on(wanted.queue.broker)
         patience.spend(wanted, position, str(error))
         self._look_up(wanted.queue)
+
+    def _hang_up(self, broker: str) -> None:
+        """Drops a connection, and what is under way there: it will be asked for again."""
+        self._pool.hang_up_on(broker)
+        self._ahead = {one: it for one, it in self._ahead.items() if one.queue.broker != broker}
 
     def _cannot_filter(self, queue: QueueId, error: SprocketError) -> bool:
         """Whether a broker may have refused to filter by SQL (its `enablePropertyFilter` is false).
@@ -212,6 +241,19 @@ class Fetcher:
             self._pool.route(queue.topic)
         except SprocketError as error:
             logger.info("no route of %s: %s", queue.topic, error)
+
+
+def _few(wanted: Range, following: Iterable[Range]) -> list[Range]:
+    """Those of the following ranges that are asked for ahead: few records altogether."""
+    found: list[Range] = []
+    records = wanted.records
+    for one in following:
+        records += one.records
+        is_elsewhere = one.queue.broker != wanted.queue.broker
+        if is_elsewhere or records > _GATHER_RECORDS or len(found) == AHEAD_MAX:
+            break
+        found.append(one)
+    return found
 
 
 def gathered(chunks: Iterator[Chunk]) -> Iterator[Chunk]:

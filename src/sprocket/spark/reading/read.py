@@ -15,9 +15,10 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from sprocket.base.errors import CorruptRecord
 from sprocket.spark.options.loss import ReadFailed, report_loss
 from sprocket.spark.options.options import BatchOptions, ReadOptions
-from sprocket.spark.reading.fetch import Fetcher
+from sprocket.spark.reading.fetch import AHEAD_MAX, Chunk, Fetcher
 from sprocket.spark.reading.pushdown import EVERYTHING, narrow_choice
 from sprocket.spark.reading.ranges import Range, Share
+from sprocket.spark.records.body_columns import BadBody, body_columns, check_decoded
 from sprocket.spark.records.decode import Decoder
 from sprocket.spark.worker import task_counter
 
@@ -45,9 +46,13 @@ class ShareReader:
     Args:
         options: how to read.
         schema: of the batches.
+
+    Raises:
+        UsageError: a column needs an option that is not given.
     """
 
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
+        check_decoded(options, schema.names)
         self.options = options
         self.schema = schema
 
@@ -58,20 +63,26 @@ class ShareReader:
             ReadFailed: a range cannot be read completely; the text has topic, queue and offset.
         """
         task_counter.task_begins()
-        decoder = Decoder(self.schema, self.options.filter)
+        bodies = body_columns(self.options, self.schema)
+        decoder = Decoder(self.schema, self.options.filter, bodies)
         with Fetcher(self.options, partition.addresses) as fetcher:
-            for one in partition.share:
-                yield from self._range(one, fetcher, decoder)
+            for place, one in enumerate(partition.share, 1):
+                following = partition.share[place : place + AHEAD_MAX]
+                yield from self._range(one, fetcher.chunks(one, following), decoder)
+        if bodies is not None:
+            bodies.report(partition)
 
-    def _range(self, wanted: Range, fetcher: Fetcher, decoder: Decoder) -> Iterator[pa.RecordBatch]:
+    def _range(
+        self, wanted: Range, chunks: Iterable[Chunk], decoder: Decoder
+    ) -> Iterator[pa.RecordBatch]:
         missing = wanted.records
-        for chunk in fetcher.chunks(wanted):
+        for chunk in chunks:
             end = min(chunk.end, wanted.end)
             try:
                 for batch in decoder.decode(chunk.records, wanted.queue, chunk.start, end):
                     missing -= batch.num_rows
                     yield batch
-            except CorruptRecord as error:
+            except (CorruptRecord, BadBody) as error:
                 raise ReadFailed(f"{wanted.queue} from offset {chunk.start}: {error}") from error
         if missing and self.options.filter.is_all:
             report_loss(self.options, wanted.queue, f"{missing} messages are gone in {wanted}")

@@ -39,7 +39,11 @@ from sprocket.spark.reading.sampling import beside, chosen
 logger = logging.getLogger(__name__)
 
 #: Spark asks again at once if there is nothing new; this pause costs little and spares the brokers.
+#: A broker describes a queue in some 12 us, so the pause is longer with many queues: a stream that
+#: waits takes a twentieth of a broker's core.
 _IDLE_S = 0.02
+_IDLE_S_EACH_QUEUE = 0.0002
+_IDLE_S_LONGEST = 1.0
 #: Pause before a broker that is away is asked again.
 _AWAY_S = 0.5
 #: The offsets of more queues are committed at most so often, as each takes two requests.
@@ -114,7 +118,7 @@ class StreamPlan:
         is_idle = not anew and (waiting == 0 or self._is_too_little(waiting))
         self._commit(done, is_last=is_idle and self._target is not None)
         if is_idle:
-            time.sleep(_IDLE_S)
+            time.sleep(idle_s(self._queues))
             return start if known == start.next else StreamOffsets(known, start.witnesses)
         self._triggered_at = time.monotonic()
         if records_max is not None:
@@ -312,6 +316,12 @@ class StreamPlan:
             self._committed.update(moved)
         except SprocketError as error:
             logger.info("group %s: offsets not committed: %s", self._options.group, error)
+
+
+def idle_s(queues: Iterable[QueueId]) -> float:
+    """The pause, seconds, before brokers are asked again for the ends of these queues."""
+    most = max(map(len, _by_broker(queues).values()), default=0)
+    return min(max(_IDLE_S, most * _IDLE_S_EACH_QUEUE), _IDLE_S_LONGEST)
 
 
 def _by_broker(queues: Iterable[QueueId]) -> dict[str, list[QueueId]]:

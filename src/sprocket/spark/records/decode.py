@@ -39,6 +39,7 @@ from sprocket.spark.records.property_texts import PropertyTexts
 
 if TYPE_CHECKING:
     from sprocket.filter.sql92 import SqlFilter
+    from sprocket.spark.records.body_columns import BodyColumns
 
 #: When the opened bodies of a batch have so many bytes, the next one begins another batch: Arrow
 #: and Spark copy a batch a few times.
@@ -52,9 +53,16 @@ _LATEST_MS = 253_402_300_799_999
 class Decoder:
     """Decodes records into batches of one Arrow schema."""
 
-    def __init__(self, schema: pa.Schema, wanted: TagFilter | SqlFilter) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        wanted: TagFilter | SqlFilter,
+        bodies: BodyColumns | None = None,
+    ) -> None:
         self._schema = schema
         self._filter = wanted
+        self._bodies = bodies
+        self._reads_bodies = "body" in schema.names or bodies is not None
 
     def decode(
         self, buffer: Buffer, queue: QueueId, start: int, end: int
@@ -92,14 +100,21 @@ class Decoder:
             rows = _Rows(places.filtered(self._wanted(rows)), queue, broker)
         if not rows.count:
             return
-        if "body" not in self._schema.names or not (rows.layout.sys_flags & COMPRESSED).any():
+        if not self._reads_bodies or not (rows.layout.sys_flags & COMPRESSED).any():
             yield self._batch(rows)
             return
         for part, bodies in _opened_parts(rows.layout):
             yield self._batch(_Rows(part, queue, broker, bodies))
 
     def _batch(self, rows: _Rows) -> pa.RecordBatch:
-        columns = [_COLUMNS[field.name](rows, field.type) for field in self._schema]
+        made: dict[str, pa.Array] = {}
+        if self._bodies is not None:
+            properties = rows.properties if self._bodies.reads_properties else None
+            made = self._bodies.of(rows.body(pa.binary()), properties)
+        columns = [
+            made[field.name] if field.name in made else _COLUMNS[field.name](rows, field.type)
+            for field in self._schema
+        ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _wanted(self, rows: _Rows) -> NDArray[np.bool_]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from sprocket.base.errors import UsageError
+from sprocket.spark.records.value_types import arrow_type_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -36,6 +37,12 @@ class Column:
     doc: str
     is_default: bool = True
 
+
+#: The attributes of CloudEvents that its specification names, the time, and all others.
+EVENT_TYPE = (
+    "struct<id:string,source:string,specversion:string,type:string,datacontenttype:string,"
+    "dataschema:string,subject:string,time:timestamp,extensions:map<string,string>>"
+)
 
 COLUMNS = (
     Column("topic", "string", "Topic that was read."),
@@ -80,8 +87,29 @@ COLUMNS = (
         "offset_id", "string", "The broker's id: its address and the log offset, in hex.", False
     ),
 )
-BY_NAME = {column.name: column for column in COLUMNS}
+#: Columns that options make of bodies and properties.
+DECODED_COLUMNS = (
+    Column(
+        "value",
+        "by the schema",
+        "The body decoded by `bodyFormat`; null if it does not fit. Read with `bodyFormat`, or in "
+        "any type that a schema gives it.",
+        False,
+    ),
+    Column("value_error", "string", "Why a body does not fit, or null. Read with `value`.", False),
+    Column(
+        "event",
+        EVENT_TYPE,
+        "Attributes of a CloudEvent, with option `cloudEvents`; null for other messages.",
+        False,
+    ),
+)
+VALUE, VALUE_ERROR, EVENT = "value", "value_error", "event"
+BY_NAME = {column.name: column for column in (*COLUMNS, *DECODED_COLUMNS)}
 
+_EVENT_TEXTS = (
+    "id", "source", "specversion", "type", "datacontenttype", "dataschema", "subject",
+)  # fmt: skip
 _ARROW = {
     "string": pa.string(),
     "binary": pa.binary(),
@@ -90,12 +118,18 @@ _ARROW = {
     "timestamp": pa.timestamp("us", tz="UTC"),
     "map<string,string>": pa.map_(pa.string(), pa.string()),
 }
+_ARROW[EVENT_TYPE] = pa.struct(
+    [
+        *((name, pa.string()) for name in _EVENT_TEXTS),
+        ("time", _ARROW["timestamp"]),
+        ("extensions", _ARROW["map<string,string>"]),
+    ]
+)
 #: Other types that a schema may give a column.
 _ALSO = {"body": ("string",)}
 
 #: Column names of other sources and clients, for the hint in errors.
 _ELSEWHERE = {
-    "value": "body",
     "payload": "body",
     "partition": "queue_id",
     "queueid": "queue_id",
@@ -112,20 +146,34 @@ _ELSEWHERE = {
 }
 
 
-def default_ddl(*, has_properties: bool = True) -> str:
-    """The default schema as Spark's DDL."""
-    return ", ".join(
+def default_ddl(
+    *, has_properties: bool = True, value: str | None = None, has_event: bool = False
+) -> str:
+    """The default schema as Spark's DDL.
+
+    Args:
+        value: the type of the column `value` as DDL; None for no such column.
+    """
+    columns = [
         f"{column.name} {column.type}"
         for column in COLUMNS
         if column.is_default and (has_properties or column.name != "properties")
-    )
+    ]
+    if has_event:
+        columns.append(f"{EVENT} {EVENT_TYPE}")
+    if value is not None:
+        columns += [f"{VALUE} {value}", f"{VALUE_ERROR} string"]
+    return ", ".join(columns)
 
 
-def arrow_schema(fields: Sequence[tuple[str, str, bool]]) -> pa.Schema:
+def arrow_schema(
+    fields: Sequence[tuple[str, str, bool]], value: pa.DataType | None = None
+) -> pa.Schema:
     """The Arrow schema for chosen columns.
 
     Args:
         fields: name, Spark type and whether null is allowed, in the order of the schema.
+        value: the type of the column `value`.
 
     Raises:
         UsageError: a column does not exist, or not in that type.
@@ -135,6 +183,9 @@ def arrow_schema(fields: Sequence[tuple[str, str, bool]]) -> pa.Schema:
         column = BY_NAME.get(name)
         if column is None:
             raise UsageError(_unknown(name))
+        if name == VALUE and value is not None:
+            chosen.append(pa.field(name, value, nullable=is_nullable))
+            continue
         if kind != column.type and kind not in _ALSO.get(name, ()):
             raise UsageError(f"column {name} is {column.type}, not {kind}")
         chosen.append(pa.field(name, _ARROW[kind], nullable=is_nullable))
@@ -149,13 +200,15 @@ def arrow_schema_of(schema: StructType) -> pa.Schema:
     Raises:
         UsageError: a column does not exist, or not in that type.
     """
+    value = next((one.dataType for one in schema.fields if one.name == VALUE), None)
     return arrow_schema(
-        [(one.name, one.dataType.simpleString(), one.nullable) for one in schema.fields]
+        [(one.name, one.dataType.simpleString(), one.nullable) for one in schema.fields],
+        None if value is None else arrow_type_of(value),
     )
 
 
 def _unknown(name: str) -> str:
-    names = [column.name for column in COLUMNS]
+    names = list(BY_NAME)
     close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
     nearest = _ELSEWHERE.get(name.lower()) or (close[0] if close else None)
     hint = f"did you mean {nearest}?" if nearest else f"there are: {', '.join(names)}"

@@ -28,6 +28,7 @@ from sprocket.spark.options.options import StoreOptions
 from sprocket.spark.reading.pushdown import EVERYTHING, narrow_choice
 from sprocket.spark.records import layout
 from sprocket.spark.records.batches import taken_apart
+from sprocket.spark.records.body_columns import BadBody, body_columns, check_decoded
 from sprocket.spark.records.decode import Decoder, topics_of
 from sprocket.spark.records.layout import Layout
 from sprocket.spark.store_files.plan import Piece, plan_store
@@ -55,6 +56,7 @@ class StoreReader(DataSourceReader):
     """A batch read of a store's files."""
 
     def __init__(self, options: StoreOptions, schema: pa.Schema) -> None:
+        check_decoded(options, schema.names)
         self._options = options
         self._schema = schema
         self._wanted = EVERYTHING
@@ -103,7 +105,8 @@ class PieceReader:
     ) -> None:
         self._options = options
         self._topics = topics
-        self._decoder = Decoder(schema, options.filter)
+        self._bodies = body_columns(options, schema)
+        self._decoder = Decoder(schema, options.filter, self._bodies)
         self._chooses = choice(options)
         since, until = options.starting_time, options.ending_time
         self._since_ms = since.everywhere.value if since and since.everywhere else None
@@ -132,6 +135,10 @@ class PieceReader:
                     yield from self._batches(places, file.path)
         except CorruptRecord as error:
             raise ReadFailed(f"{error}; read it with minPartitions 1") from error
+        except BadBody as error:
+            raise ReadFailed(f"{file.path}: {error}") from error
+        if self._bodies is not None:
+            self._bodies.report(file.path)
 
     def _runs(self, reader: LogReader, piece: Piece) -> Iterator[Layout]:
         if not piece.by_queues:

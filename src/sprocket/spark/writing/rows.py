@@ -46,6 +46,11 @@ class OutgoingMessage(NamedTuple):
 def check_columns(fields: Sequence[tuple[str, str]], options: WriteOptions) -> None:
     """Raises UsageError unless rows of these columns (name, Spark type) can be written."""
     names = {name for name, _ in fields}
+    if options.body_format is not None and "value" in names:
+        if "body" in names:
+            raise UsageError("give a column body or a column value, not both")
+        fields = [each for each in fields if each[0] != "value"]
+        names.add("body")
     for name, kind in fields:
         if name not in COLUMNS:
             close = difflib.get_close_matches(name.lower(), COLUMNS, n=1, cutoff=0.6)

@@ -58,6 +58,7 @@ class RowWriter:
             UsageError: a row cannot be a message.
         """
         from sprocket.runtime.clock import SystemClock
+        from sprocket.spark.writing.encoding import encoded
         from sprocket.spark.writing.packing import RowPacker
         from sprocket.spark.writing.rows import RowMessages
         from sprocket.spark.writing.send import Sender
@@ -68,7 +69,7 @@ class RowWriter:
         staging = self._staging()
         with staging or Sender(self._options) as sender:
             packer, clock = RowPacker(self._options, sender.ids, name), SystemClock()
-            for batch in batches:
+            for batch in encoded(batches, self._options):
                 packed = packer.pack(batch, clock.now_ms(), messages.count)
                 if packed is None:
                     sender.send(messages.of(batch))

@@ -1,0 +1,141 @@
+"""Reads and repairs the offsets in the checkpoint of a query in Spark.
+
+Of each micro-batch the folder `offsets` has a file with its number: a line with the version, a line
+of settings, and a line for each source with the offsets at which the batch ends, `-` for none. The
+folder `commits` has a file with that number once the batch is done. The next batch begins where the
+last one ends. Beside each file Hadoop keeps its checksum (`.7.crc`), and reads a file without one
+unchecked.
+
+Source: Spark 4.3, `OffsetSeqLog`, `CommitLog`, `ChecksumFileSystem`; the versions before it write
+the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from sprocket.base.errors import UsageError
+from sprocket.base.ports import Disk
+from sprocket.message.queue import QueueId
+from sprocket.spark.options.checkpoint import StreamOffsets, read_checkpoint, shape_checkpoint
+
+VERSION = "v1"
+#: A million queues take 60 MiB.
+_BYTES_MAX = 256 << 20
+#: The lines before those of the sources: version and settings.
+_HEAD = 2
+
+
+@dataclass(frozen=True)
+class LastBatch:
+    """The last micro-batch in a checkpoint.
+
+    Attributes:
+        path: the file of its offsets.
+        batch: its number, from 0.
+        is_done: whether Spark has written all of it; if not, the query begins with it again.
+        sources: where it ends in each RocketMQ source, by the number of the source in the query.
+        lines: what the file has, a source in each line after the first two.
+    """
+
+    path: str
+    batch: int
+    is_done: bool
+    sources: Mapping[int, StreamOffsets]
+    lines: tuple[str, ...]
+
+
+def read_last(disk: Disk, folder: str) -> LastBatch:
+    """Reads the checkpoint in a folder of this machine.
+
+    Raises:
+        UsageError: there is none, no query has begun, or it is in a form that is not known.
+    """
+    root = _local(folder)
+    batches = _numbers(disk, f"{root}/offsets")
+    if not batches:
+        raise UsageError(
+            f"{folder} is no checkpoint of a query, or no micro-batch has begun: it has no file in "
+            "the folder offsets. Name the folder of the option checkpointLocation"
+        )
+    batch = max(batches)
+    path = f"{root}/offsets/{batch}"
+    if (disk.size(path) or 0) > _BYTES_MAX:
+        raise UsageError(f"{path} has more than {_BYTES_MAX >> 20} MiB: it is no file of offsets")
+    try:
+        lines = tuple((disk.read(path) or b"").decode().rstrip("\n").split("\n"))
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not text: it is damaged, or no file of offsets") from None
+    if lines[0] != VERSION:
+        raise UsageError(
+            f"{path} has the version {lines[0]:.20}, and only {VERSION} is known: the query was "
+            "started with another spark.sql.streaming.offsetLog.formatVersion"
+        )
+    sources = {
+        number: offsets
+        for number, line in enumerate(lines[_HEAD:])
+        if (offsets := _offsets(line)) is not None
+    }
+    return LastBatch(path, batch, batch in _numbers(disk, f"{root}/commits"), sources, lines)
+
+
+def set_offsets(
+    disk: Disk, checkpoint: LastBatch, source: int, offsets: Mapping[QueueId, int]
+) -> None:
+    """Has the query's next micro-batch begin at these offsets; other queues stay where they are.
+
+    The query must not run. The file as it was is kept beside it (`.bak`). What recognises the
+    queues is forgotten, since they may have been made anew; the next batch finds it again.
+
+    Raises:
+        UsageError: there is no such source, or its last batch is not done.
+    """
+    if source not in checkpoint.sources:
+        raise UsageError(f"source {source} of this query is no RocketMQ source")
+    if not checkpoint.is_done:
+        raise UsageError(
+            f"micro-batch {checkpoint.batch} is not done, and the sink may have some of its rows: "
+            "start the query once more so that it ends the batch, with failOnDataLoss=false if its "
+            "messages are gone"
+        )
+    old = checkpoint.sources[source]
+    new = StreamOffsets(
+        {**old.next, **offsets},
+        {queue: one for queue, one in old.witnesses.items() if queue not in offsets},
+        {queue: begin for queue, begin in old.anew.items() if queue not in offsets},
+    )
+    lines = list(checkpoint.lines)
+    lines[_HEAD + source] = json.dumps(shape_checkpoint(new))
+    root, name = os.path.split(checkpoint.path)
+    disk.remove(f"{root}/.{name}.crc")  # first: a checksum of other bytes would stop the query
+    disk.replace(checkpoint.path, "\n".join(lines).encode(), backup=True)
+
+
+def _numbers(disk: Disk, folder: str) -> set[int]:
+    """The micro-batches of which a folder has a file."""
+    return {int(name) for name in disk.names(folder) if name.isascii() and name.isdigit()}
+
+
+def _offsets(line: str) -> StreamOffsets | None:
+    """The offsets in a line, or None if it is of another kind of source."""
+    try:
+        shape = json.loads(line)
+        offsets = read_checkpoint(shape)
+    except (ValueError, RecursionError, AttributeError, TypeError):
+        return None
+    return offsets if all(type(number) is int for number in offsets.next.values()) else None
+
+
+def _local(folder: str) -> str:
+    """The path of a folder, which may be given as a URL."""
+    parts = urlsplit(folder)
+    if parts.scheme not in ("", "file") or parts.netloc:
+        raise UsageError(
+            f"{folder} is not on this machine: copy the folders offsets and commits here, and what "
+            "was changed back"
+        )
+    return (unquote(parts.path) if parts.scheme else folder).rstrip("/") or "/"
