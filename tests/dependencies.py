@@ -19,7 +19,7 @@ from pathlib import Path
 
 PACKAGE = "sprocketmq"
 #: Extras that only developers install.
-TOOLS = frozenset({"dev", "deploy", "docs", "fuzz", "security"})
+TOOLS = frozenset({"dev", "deploy", "docs", "lake", "fuzz", "security"})
 
 
 def needed() -> dict[str, str]:

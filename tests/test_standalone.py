@@ -13,6 +13,7 @@ from sprocket.broker.config import BrokerConfig
 from sprocket.client import blocking
 from sprocket.client.config import ConsumerConfig, ProducerConfig
 from sprocket.nameserver.config import NameServerConfig
+from sprocket.proxy.config import ProxyConfig
 from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.runtime.disk import SystemDisk
 from sprocket.store.config import StoreConfig
@@ -99,6 +100,39 @@ def test_settings_of_its_parts_are_obeyed() -> None:
             sent = await producer.send(Message("orders", b"short"))
             assert sent.queue.broker == "b-7"
 
+    run(story())
+
+
+def test_an_address_has_its_connections_at_the_brokers_port_and_at_the_proxys_together() -> None:
+    async def is_closed(address: str, seconds: float) -> bool:
+        """Whether a new connection is closed within that time. It stays open otherwise."""
+        host, port = address.rsplit(":", 1)
+        reader, writer = await asyncio.open_connection(host, int(port))
+        lines.append(writer)
+        try:
+            async with asyncio.timeout(seconds):
+                while await reader.read(1_000):
+                    pass
+        except TimeoutError:
+            return False
+        except ConnectionError:
+            pass
+        return True
+
+    async def story() -> None:
+        broker = BrokerConfig(port=0, quotas=("ip 127.0.0.1 connections=3",))
+        configs = [broker, NameServerConfig(port=0), ProxyConfig(port=0)]
+        async with Standalone(configs=configs) as node:
+            grpc = node.grpc_address
+            assert grpc is not None
+            for each in (grpc, grpc, node.broker_address):
+                assert not await is_closed(each, 0.1)
+            for each in (grpc, node.broker_address):
+                assert await is_closed(each, 60.0)
+            for line in lines:
+                line.close()
+
+    lines: list[asyncio.StreamWriter] = []
     run(story())
 
 

@@ -80,7 +80,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("options", "records", "brokers", "worker"), ("reading", "writing"), ("store_files",),
         ("source",), ("launching", "pipelines"),
     ),
-    "spark/pipelines": (("parts",),),
+    "spark/pipelines": (("parts",), ("tables",)),
     "delay": (("levels",), ("timers",)),
     "proxy": (
         ("http2", "config"), ("messages",), ("brokers",), ("clients",), ("methods",),

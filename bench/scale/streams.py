@@ -50,7 +50,7 @@ def measure(console: Console, folder: Path, quick: bool) -> None:
         for queues, count in cases:
             # A session of its own: what one case has loaded would help the next.
             with Session(ground, "local[2]", folder / f"log-{queues}-{count}") as spark:
-                seconds = 10 if quick else 30
+                seconds = 10 if quick else 20
                 busy, idle = _case(console, node, spark, Counted(port), queues, count, seconds)
             name = f"{queues} queues, {count} stream(s)"
             report.add(name, {"sprocket": [busy]})

@@ -20,8 +20,8 @@ GUIDE: Mapping[str, tuple[str, ...]] = {
     "Messages": ("sending", "topics", "delays", "transactions", "filters", "lite",
                  "schemas"),
     "Consumers": ("consuming", "pop", "ordering", "retries", "offsets", "grpc", "tracing"),
-    "Applications": ("web", "faststream", "testing"),
-    "Spark": ("spark", "spark-state", "pipelines"),
+    "Applications": ("web", "faststream", "airflow", "testing"),
+    "Spark": ("spark", "spark-state", "pipelines", "lakehouse"),
     "Running brokers": (
         "deploying", "durability", "replication", "failover", "backups", "upgrading", "operating",
         "live-settings", "console", "metrics", "limits", "processes", "scale", "mqadmin", "api",

@@ -71,7 +71,7 @@ struct Queue<'py> {
 ///     names: of the properties TAGS, KEYS and UNIQ_KEY.
 ///     special: names of properties that end the run; special_prefix begins others.
 ///     marks: the broker's properties as they are stored.
-///     store_host: eight bytes.
+///     store_host: the broker's address, 8 or 20 bytes.
 ///     reply: the pieces of a reply's header around its gaps.
 ///     sender_bits: bits of the system flag that are stored.
 ///     properties_max: longest text of properties, bytes.
@@ -80,7 +80,7 @@ struct Queue<'py> {
 struct SendKernel {
     names: Names,
     marks: Vec<u8>,
-    store_host: [u8; 8],
+    store_host: Vec<u8>,
     reply: Vec<Vec<u8>>,
     sender_bits: i32,
     properties_max: usize,
@@ -115,7 +115,7 @@ impl SendKernel {
                 special_prefix,
             },
             marks,
-            store_host: eight(&store_host)?,
+            store_host: host(&store_host)?.to_vec(),
             reply,
             sender_bits,
             properties_max,
@@ -127,6 +127,7 @@ impl SendKernel {
     ///
     /// Args:
     ///     data: what was read, from the beginning of a frame on.
+    ///     born_host: the sender's address, 8 or 20 bytes.
     ///     log: has `buffer`, `base`, `end` and `room_end`; its `end` rises.
     ///     queues: the queues by topic and number.
     ///     topic_of: queues and flags of a topic that takes any message; None of another one.
@@ -148,8 +149,8 @@ impl SendKernel {
         topic_of: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let common = Common {
-            born_host: eight(born_host)?,
-            store_host: self.store_host,
+            born_host: host(born_host)?,
+            store_host: &self.store_host,
             stored_ms,
             marks: &self.marks,
         };
@@ -167,10 +168,11 @@ impl SendKernel {
     }
 }
 
-fn eight(bytes: &[u8]) -> PyResult<[u8; 8]> {
-    bytes
-        .try_into()
-        .map_err(|_| PyValueError::new_err("an address has eight bytes here"))
+fn host(bytes: &[u8]) -> PyResult<&[u8]> {
+    if !record::is_host(bytes) {
+        return Err(PyValueError::new_err("an address has 8 or 20 bytes"));
+    }
+    Ok(bytes)
 }
 
 /// One call of `take`.
@@ -339,7 +341,8 @@ impl<'a, 'py> Run<'_, 'a, 'py> {
             {
                 break;
             }
-            let sys_flag = send.header.sys_flag & self.kernel.sender_bits | topic.more_flags;
+            let sender_flags = send.header.sys_flag & self.kernel.sender_bits;
+            let sys_flag = sender_flags | topic.more_flags | common.host_flags();
             record::write(
                 &mut file[place..place + size],
                 &send.header,

@@ -5,7 +5,13 @@
 use crate::header::Header;
 
 const MAGIC: u32 = 0xDAA3_20A7;
-const HEAD_BYTES: usize = 88;
+/// Of a record's head without the two addresses.
+const HEAD_BYTES: usize = 72;
+/// An address has 8 bytes with IPv4 and 20 with IPv6; bits of the system flag say which has 20.
+const V4_BYTES: usize = 8;
+const V6_BYTES: usize = 20;
+const BORN_HOST_V6: i32 = 0x10;
+const STORE_HOST_V6: i32 = 0x20;
 const CRC_MASK: u32 = 0x7FFF_FFFF;
 pub const ENTRY_BYTES: usize = 20;
 /// A longer topic has another form of record.
@@ -13,15 +19,30 @@ pub const TOPIC_BYTES_MAX: usize = 127;
 
 /// What the records of one read have in common.
 pub struct Common<'a> {
-    pub born_host: [u8; 8],
-    pub store_host: [u8; 8],
+    pub born_host: &'a [u8],
+    pub store_host: &'a [u8],
     pub stored_ms: i64,
     /// The broker's own properties, which follow the sender's.
     pub marks: &'a [u8],
 }
 
+/// Whether these bytes are an address.
+pub fn is_host(bytes: &[u8]) -> bool {
+    matches!(bytes.len(), V4_BYTES | V6_BYTES)
+}
+
+impl Common<'_> {
+    /// Bits of the system flag.
+    pub fn host_flags(&self) -> i32 {
+        let bit = |host: &[u8], bit| if host.len() == V6_BYTES { bit } else { 0 };
+        bit(self.born_host, BORN_HOST_V6) | bit(self.store_host, STORE_HOST_V6)
+    }
+}
+
 pub fn record_bytes(topic: &[u8], properties: &[u8], body: &[u8], common: &Common) -> usize {
-    HEAD_BYTES + body.len() + 1 + topic.len() + 2 + properties.len() + common.marks.len()
+    let hosts = common.born_host.len() + common.store_host.len();
+    let texts = topic.len() + properties.len() + common.marks.len();
+    HEAD_BYTES + hosts + body.len() + 1 + 2 + texts
 }
 
 /// Writes a record into `out`, which has its size.
@@ -52,9 +73,9 @@ pub fn write(
     put(&log_offset.to_be_bytes());
     put(&sys_flag.to_be_bytes());
     put(&header.born_ms.to_be_bytes());
-    put(&common.born_host);
+    put(common.born_host);
     put(&common.stored_ms.to_be_bytes());
-    put(&common.store_host);
+    put(common.store_host);
     put(&header.reconsume_times.to_be_bytes());
     put(&0i64.to_be_bytes()); // the offset of a prepared message
     put(&(body.len() as u32).to_be_bytes());

@@ -33,6 +33,7 @@ from sprocket.metrics.of_proxy import ProxyMetrics
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.nameserver import NameServer
 from sprocket.proxy.config import ProxyConfig
+from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.runtime.clock import SystemClock
 from sprocket.runtime.disk import SystemDisk
@@ -236,7 +237,12 @@ class Standalone:
             ),
             clock=SystemClock(),
             entropy=SystemEntropy(),
-            inner=InnerBroker(broker.answer_first, broker.address, broker.accounts),
+            inner=InnerBroker(
+                broker.answer_first,
+                broker.address,
+                broker.accounts,
+                IpCounts(broker, beside=broker.ips),
+            ),
             tls=tls,
         )
 

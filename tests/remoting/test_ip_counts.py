@@ -57,6 +57,21 @@ def test_a_connection_that_is_told_twice_is_one() -> None:
     assert ips.count("10.0.0.1") == 1
 
 
+def test_two_ports_have_one_limit() -> None:
+    async def main() -> None:
+        first = IpCounts(Rules(2))
+        second, third = IpCounts(Rules(2), beside=first), IpCounts(Rules(2), beside=first)
+        assert first.enter("10.0.0.1:7")
+        assert second.enter("10.0.0.1:7"), "another connection, although from the same address"
+        assert not third.enter("10.0.0.1:7")
+        assert not first.enter("10.0.0.1:8")
+        first.leave("10.0.0.1:7")
+        assert third.enter("10.0.0.1:7")
+        assert first.count("10.0.0.1") == 2
+
+    asyncio.run(main())
+
+
 def test_without_rules_any_number_is_counted() -> None:
     ips = IpCounts(None)
     assert all(ips.enter(f"10.0.0.1:{port}") for port in range(1_000))
@@ -81,7 +96,7 @@ async def is_open(port: int) -> tuple[bool, asyncio.StreamWriter]:
 
 async def silent_ones(rules: Rules, tls: TlsConfig | None) -> None:
     """Opens connections that say nothing, above the limit of two; then one when they are gone."""
-    async with Server(one_by_one(Answers()), tls=tls, ip_rules=rules) as server:
+    async with Server(one_by_one(Answers()), tls=tls, ips=IpCounts(rules)) as server:
         lines = [await is_open(server.port) for _ in range(4)]
         assert [each for each, _ in lines] == [True, True, False, False]
         assert rules.refused == ["127.0.0.1"] * 2
@@ -107,7 +122,7 @@ def test_connections_above_the_limit_are_closed_with_a_reason(
 def test_connections_past_their_handshake_count_once(authority: Authority) -> None:
     async def main() -> None:
         rules, tls = Rules(2), serving_with(authority.issue("server"))
-        async with Server(one_by_one(Answers()), tls=tls, ip_rules=rules) as server:
+        async with Server(one_by_one(Answers()), tls=tls, ips=IpCounts(rules)) as server:
             for client_tls in (trusting(authority), None, trusting(authority)):
                 async with Pool(tls=client_tls) as one, Pool(tls=trusting(authority)) as two:
                     assert await echoed(server, one) == await echoed(server, two)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any, cast
 
 import pytest
 
 from sprocket.protocol.command import Command, Reply
-from sprocket.remoting.endpoints import Endpoint, one_by_one
+from sprocket.remoting.endpoints import BatchEndpoint, Endpoint, one_by_one
 from sprocket.remoting.requests import PeerRequests
 from sprocket.remoting.turns import ITERATION_SECONDS, Turns
 from sprocket.remoting.writer import FrameWriter
@@ -19,7 +19,12 @@ from tests.support import run
 pytestmark = pytest.mark.usefixtures("either_loop")
 
 
-def made(changes: list[bool], seen: list[int], endpoint: Endpoint | None = None) -> PeerRequests:
+def made(
+    changes: list[bool],
+    seen: list[int],
+    endpoint: Endpoint | None = None,
+    together: BatchEndpoint | None = None,
+) -> PeerRequests:
     """The requests of a peer that notes what is handled, and each change of `has_enough`."""
 
     def answer(command: Command, peer: Any) -> Reply:
@@ -29,13 +34,14 @@ def made(changes: list[bool], seen: list[int], endpoint: Endpoint | None = None)
     loop = asyncio.get_running_loop()
     requests = PeerRequests(
         cast(Any, None),
-        one_by_one(endpoint or answer),
+        together or one_by_one(endpoint or answer),
         FrameWriter(loop, 1 << 20),
         Turns(loop),
         tasks_max=10,
         unread_bytes_max=1 << 20,
         waits_for_reader=True,
         on_change=lambda: changes.append(requests.has_enough),
+        read=lambda data: requests.receive([Command(1, data[0])] if data else []),
     )
     return requests
 
@@ -70,6 +76,31 @@ def test_what_came_with_a_long_read_is_handled_once_in_its_order() -> None:
             await asyncio.sleep(0)
         assert seen == [1, 2, 3]
         assert not requests.has_enough
+
+    run(main())
+
+
+def test_fewer_requests_than_a_run_are_handled_once_beside_a_modest_peer() -> None:
+    # Once all were handled, the endpoint was asked for none of them until the turn was over: in
+    # virtual time, for ever.
+    async def main() -> None:
+        asked: list[int] = []
+
+        def answer(commands: Sequence[Command], peer: Any) -> list[Reply]:
+            asked.append(len(commands))
+            return [Reply() for _ in commands[:1]]
+
+        modest, many = made([], []), made([], [], together=answer)
+        turns = many._turns
+        for _ in range(200):
+            turns.count(modest, 1, 0.0)
+            turns.count(many, 64, asyncio.get_running_loop().time())
+        turns.count(modest, 1, asyncio.get_running_loop().time())
+        many.receive([Command(1, number) for number in range(5)])
+        while many.is_busy:  # noqa: ASYNC110  (as many iterations as it takes)
+            await asyncio.sleep(0)
+        assert all(asked)
+        assert len(asked) == 5
 
     run(main())
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Sequence
+from typing import cast
 
 import pytest
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConnectFailed, ConnectionLost, UsageError
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.frame import encode_reply, encode_request
 from sprocket.remoting.endpoints import one_by_one
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
+from sprocket.remoting.transport import Peer
+from sprocket.remoting.turns import RUN
 from tests.remoting.parts import Answers, Echo, Wait, serving, soon, until
 from tests.support import run
 
@@ -141,5 +147,72 @@ def test_ipv6_addresses_work_on_both_sides() -> None:
             reply = await pool.call(server.address, Echo("six"), deadline=soon())
             assert reply.read(Echo).text == "six"
             assert server.peers[0].address.startswith("[::1]:")
+
+    run(main())
+
+
+class Flooding(asyncio.Protocol):
+    """A client that keeps so many requests in flight."""
+
+    def __init__(self, in_flight: int) -> None:
+        self.in_flight, self.rest = in_flight, b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.write(_FLOOD * self.in_flight)
+
+    def data_received(self, data: bytes) -> None:
+        data = self.rest + data
+        count, rest = divmod(len(data), _REPLY_BYTES)
+        self.rest = data[len(data) - rest :]
+        self.transport.write(_FLOOD * count)
+
+
+_FLOODS = 1
+_FLOOD = b"".join(encode_request(Echo("x" * 400), _FLOODS))
+_REPLY_BYTES = len(b"".join(encode_reply(Command(1, _FLOODS), Reply())))
+
+
+async def requests_before_it(clients: int, in_flight: int) -> list[int]:
+    """How many requests of those who flood are answered before each of one who asks rarely."""
+    flood, last, waits = 0, 0, list[int]()
+    asked = b"".join(encode_request(Echo("one"), 2))
+
+    def answer(commands: Sequence[Command], peer: Peer) -> list[Reply]:
+        nonlocal flood
+        if commands[0].opaque == _FLOODS:
+            flood += len(commands)
+        else:
+            waits.append(flood - last)
+        return [Reply()] * len(commands)
+
+    loop = asyncio.get_running_loop()
+    async with Server(answer) as server:
+        made = [
+            (await loop.create_connection(lambda: Flooding(in_flight), "127.0.0.1", server.port))[0]
+            for _ in range(clients)
+        ]
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        for _ in range(60):
+            before, last = flood, flood
+            while last < before + 300:
+                await asyncio.sleep(0)
+                last = flood
+            writer.write(asked)
+            await reader.readexactly(_REPLY_BYTES)
+        writer.close()
+        for transport in made:
+            transport.close()
+    return waits
+
+
+@pytest.mark.parametrize(("clients", "in_flight"), [(1, 64), (4, 64), (1, 256), (40, 16)])
+def test_beside_a_flood_a_modest_client_waits_for_two_runs_of_its_requests(
+    clients: int, in_flight: int
+) -> None:
+    async def main() -> None:
+        waits = await requests_before_it(clients, in_flight)
+        # Where the machine does other things for a second, nobody counts as modest any more.
+        assert sorted(waits[30:])[24] <= 2 * RUN
 
     run(main())

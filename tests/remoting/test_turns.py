@@ -6,10 +6,18 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprocket.remoting.turns import ITERATION_SECONDS, TURN_SECONDS, Turns
+from sprocket.remoting.turns import (
+    ITERATION_SECONDS,
+    RUN,
+    TURN_SECONDS,
+    Account,
+    Turns,
+    turns_of,
+)
 
 
 class Loop:
@@ -36,7 +44,11 @@ class Asking:
     def __init__(self, loop: Loop, name: str, costs: list[float], log: list[str]) -> None:
         self.loop, self.name, self.log = loop, name, log
         self.costs = deque(costs)
-        self.behind_until = 0.0
+        self.account = Account()
+        self.is_aborted = False
+
+    def abort(self) -> None:
+        self.is_aborted = True
 
     def take_turn(self, until: float) -> bool:
         while True:
@@ -160,3 +172,155 @@ def test_those_behind_get_on_however_many_are_before_them() -> None:
     for _ in range(3):
         loop.iterate()
     assert log.count("slow") >= 3
+
+
+def a_crowd(*names: str) -> tuple[Loop, Turns, dict[str, Asking]]:
+    """Peers that nobody knows yet."""
+    loop, turns, log = waiting()
+    return loop, turns, {name: Asking(loop, name, [], log) for name in names}
+
+
+def after_a_while(turns: Turns, shares: dict[Asking, int]) -> None:
+    """They took so much of the loop, again and again."""
+    for _ in range(400):
+        for peer, requests in shares.items():
+            turns.count(peer, requests, 0.0)
+
+
+def test_who_takes_less_than_half_of_an_equal_share_is_modest() -> None:
+    _, turns, peers = a_crowd("a", "b", "c")
+    assert not any(map(turns.is_modest, peers.values())), "they may be new ones of one flood"
+    after_a_while(turns, {peers["a"]: 20, peers["b"]: 20, peers["c"]: 1})
+    assert [name for name, peer in peers.items() if turns.is_modest(peer)] == ["c"]
+    after_a_while(turns, {peers["c"]: 20, peers["b"]: 20, peers["a"]: 1})
+    assert [name for name, peer in peers.items() if turns.is_modest(peer)] == ["a"]
+
+
+def test_those_that_take_the_same_are_all_alike_and_none_has_short_turns() -> None:
+    for each in ("a", "ab", "abcdefgh"):
+        _, turns, peers = a_crowd(*each)
+        after_a_while(turns, dict.fromkeys(peers.values(), 16))
+        assert not any(map(turns.is_modest, peers.values()))
+        assert not turns.is_short(0.0)
+        turns.count(peers["a"], 1_000, 0.0)
+        assert not turns.is_full
+
+
+def test_beside_a_modest_peer_an_iteration_is_full_after_a_run_of_others() -> None:
+    loop, turns, peers = a_crowd("much", "little")
+    after_a_while(turns, {peers["much"]: 64, peers["little"]: 1})
+    assert turns.is_short(loop.now)
+    loop.iterate()
+    assert not turns.is_full
+    turns.count(peers["much"], RUN, loop.now)
+    assert turns.is_full
+    loop.iterate()
+    assert not turns.is_full
+    loop.now += 2.0
+    assert not turns.is_short(loop.now), "the modest one has not come again"
+
+
+def test_a_modest_peer_passes_the_others_in_the_line() -> None:
+    loop, turns, peers = a_crowd("little", *(f"much{at}" for at in range(9)))
+    little, *much = peers.values()
+    after_a_while(turns, {little: 1, **dict.fromkeys(much, 64)})
+    loop.iterate()
+    for peer in (*much, little):
+        peer.costs.extend([0.0005] * 2)
+        turns.join(peer)
+    loop.iterate()
+    assert little.log[0] == "little"
+    assert len(little.log) <= 6, "the others had a millisecond"
+
+
+class Failing(Asking):
+    """A peer whose turn ends with an error."""
+
+    def take_turn(self, until: float) -> bool:
+        raise RuntimeError("of the turn")
+
+
+def test_a_peer_whose_turn_fails_is_closed_and_the_others_have_theirs() -> None:
+    loop, turns, log = waiting()
+    failing = Failing(loop, "failing", [0.001], log)
+    turns.join(failing)
+    turns.join(Asking(loop, "other", [0.001], log))
+    with pytest.raises(RuntimeError, match="of the turn"):
+        loop.iterate()
+    assert failing.is_aborted
+    loop.iterate()
+    assert log == ["other"]
+    assert not loop.due
+
+
+class Steps:
+    """What may happen to the turns of a loop, in any order. Whoever waits always has a callback."""
+
+    def __init__(self, names: str) -> None:
+        self.loop, self.turns, self.log = waiting()
+        self.peers = [Asking(self.loop, name, [], self.log) for name in names]
+        self.asked = 0
+
+    def ask(self, which: int, seconds: float) -> None:
+        """A peer has a request for its turn."""
+        peer = self.peers[which]
+        if not peer.costs:
+            peer.costs.append(seconds)
+            self.turns.join(peer)
+        else:
+            peer.costs.append(seconds)
+        self.asked += 1
+
+    def answered(self, which: int, requests: int) -> None:
+        """Requests of a peer were answered as they were read."""
+        self.turns.count(self.peers[which], requests, self.loop.now)
+
+    def took(self, which: int, seconds: float) -> None:
+        """Its requests took so long."""
+        self.loop.now += seconds
+        self.turns.spend(seconds)
+        self.turns.charge(self.peers[which], seconds)
+
+    def passes(self, which: int, seconds: float) -> None:
+        """Time passes, or not, and an iteration begins."""
+        self.loop.now += seconds if which else 0.0
+        self.loop.iterate()
+
+    @property
+    def is_due_if_needed(self) -> bool:
+        """Whether an iteration comes, if anything waits for one."""
+        waits = any(peer.costs for peer in self.peers)
+        return bool(self.loop.due) or not (waits or self.turns.is_over or self.turns.is_full)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("ask"), st.integers(0, 3), st.sampled_from([0.0, 1e-4, 3e-3, 0.05])),
+            st.tuples(st.just("answered"), st.integers(0, 3), st.sampled_from([1, 7, 64, 1_100])),
+            st.tuples(st.just("took"), st.integers(0, 3), st.sampled_from([0.0, 1e-4, 6e-3, 0.4])),
+            st.tuples(st.just("passes"), st.integers(0, 3), st.sampled_from([0.0, 1e-3, 2.0])),
+        ),
+        max_size=60,
+    )
+)
+def test_whoever_waits_for_a_turn_always_has_a_callback(steps: list[tuple[str, int, Any]]) -> None:
+    # Even where no time passes at all, as in a simulation.
+    world = Steps("abcd")
+    for name, which, amount in steps:
+        getattr(world, name)(which, amount)
+        assert world.is_due_if_needed
+    for _ in range(4 * len(steps) + 4):
+        world.loop.iterate()
+        assert world.is_due_if_needed
+    assert len(world.log) == world.asked
+    assert not world.loop.due
+
+
+def test_servers_of_one_loop_share_its_turns_until_the_last_is_gone() -> None:
+    loops = cast(Any, Loop()), cast(Any, Loop())
+    first, second = turns_of(loops[0]), turns_of(loops[1])
+    assert turns_of(loops[0]) is first
+    assert second is not first
+    del first
+    assert turns_of(loops[0]) is not second

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
+from contextlib import AsyncExitStack
 
 import pytest
 
+from sprocket.protocol.command import Reply
+from sprocket.remoting.endpoints import one_by_one
+from sprocket.remoting.server import Server
+from sprocket.remoting.turns import Turns, turns_of
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
 from sprocket.testing.process import SimulatedProcess, current_process
@@ -89,3 +96,32 @@ def test_a_process_that_stands_still_does_late_what_came_meanwhile() -> None:
         assert len(ticks) == 4
 
     simulate(main)
+
+
+def test_a_process_that_stands_still_does_not_hold_up_the_servers_of_another() -> None:
+    async def main(network: Network) -> None:
+        async def turns() -> Turns:
+            return turns_of(asyncio.get_running_loop())
+
+        one, two = SimulatedProcess("one", "a"), SimulatedProcess("two", "b")
+        own = await one.run(turns())
+        assert await one.run(turns()) is own
+        assert await two.run(turns()) is not own
+
+    simulate(main)
+
+
+def test_a_world_that_has_ended_is_forgotten_with_its_servers() -> None:
+    networks: list[weakref.ref[Network]] = []
+
+    async def main(network: Network) -> None:
+        async def serve() -> None:
+            server = Server(one_by_one(lambda command, peer: Reply()), host="a", port=1)
+            await AsyncExitStack().enter_async_context(server)  # and it is never closed
+
+        await SimulatedProcess("p", "a").run(serve())
+        networks.append(weakref.ref(network))
+
+    simulate(main)
+    gc.collect()
+    assert networks[0]() is None

@@ -59,6 +59,7 @@
     ├── ReadFailed            Spark: messages to read are gone (spark.options.loss)
     ├── BadBody               Spark: a body does not fit, and is to (spark.records.body_columns)
     ├── WriteFailed           Spark: messages could not be written (spark.writing.send)
+    ├── TableConflict         another writer changed a table (spark.pipelines.tables.table)
     ├── StreamFailed          Spark: a streaming query failed (spark.pipelines.parts.streams)
     └── SparkFailed           the demo's Spark process failed (demo.tour)
 

@@ -51,6 +51,7 @@ from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting import address as addresses
 from sprocket.remoting.endpoints import BatchEndpoint, EventualResponse, Shortcut
+from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
@@ -75,6 +76,9 @@ class Broker:
         tls: whether and how it speaks TLS.
         audit: whether and where it writes an audit log.
         measures: the histograms that it keeps for metrics; None for none.
+
+    Attributes:
+        ips: its connections by IP address.
 
     Raises:
         ConfigError: a setting is invalid.
@@ -112,6 +116,7 @@ class Broker:
         self._settings = BrokerSettings(config, store, kept, is_tls=is_tls)
         self._root = root
         self._world = Ports(disk, clock, entropy, memory_bytes)
+        self.ips = IpCounts(self)
         self.measures = measures
         self._endpoint: BatchEndpoint = self.answer_first
         shortcut: Shortcut | None = self.take_first if kernel.is_installed() else None
@@ -128,7 +133,7 @@ class Broker:
             limits=_limits(config),
             connections_max=config.connections_max or None,
             tls=self._tls,
-            ip_rules=self,
+            ips=self.ips,
         )
         self._pool = Pool(
             entropy=entropy, tls=self._tls.outgoing_tls(), signer=config.inner_signer()
@@ -249,6 +254,7 @@ class Broker:
             port=self._server.port,
             limits=_limits(self._settings.config),
             strangers=strangers,
+            ips=IpCounts(self, beside=self.ips),
         )
 
     async def _open_group(self, elector: Elector, place: Location, opened: AsyncExitStack) -> None:

@@ -39,10 +39,12 @@ _RUN = "sprocket pipeline run"
 #: in lower case.
 _ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {
     "Archive": (
-        "topics to partitioned Parquet, each message exactly once",
+        "topics to Parquet, Delta or Iceberg, each message exactly once",
         (
             f"{_RUN} archive --topic orders --to orders-archive",
             f"{_RUN} archive --topic orders --to s3a://lake/orders --body json --follow",
+            f"{_RUN} archive --topic orders --to orders-table --format delta --compact-every 100",
+            f"{_RUN} archive --topic orders --to orders-ice --format iceberg --partition-by date",
             f'{_RUN} archive --pattern "orders.*" --to archive --body json '
             '--schema "amount double, items array<string>"',
         ),
@@ -69,6 +71,7 @@ _ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {
             f"{_RUN} lag --to lag-samples --every 10",
             f"{_RUN} lag --to lag-samples --group billing --rounds 360 --report lag.html",
             f"{_RUN} lag --to lag-samples --rounds 0 --json",
+            f"{_RUN} lag --to lag-table --format delta --every 60",
         ),
     ),
     "Volume": (
@@ -76,6 +79,7 @@ _ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {
         (
             f"{_RUN} volume --topic orders --since 1d",
             f'{_RUN} volume --pattern ".*" --to volume-counts --report volume.html',
+            f"{_RUN} volume --topic orders --to volume-table --format iceberg",
         ),
     ),
     "Trace": (

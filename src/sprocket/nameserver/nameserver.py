@@ -30,6 +30,7 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.route import RegisterBroker, SmallestNumberChanged
 from sprocket.quotas.admission import Admission
 from sprocket.remoting.endpoints import EventualResponse, one_by_one
+from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
@@ -101,7 +102,7 @@ class NameServer:
             ),
             connections_max=self.config.connections_max or None,
             tls=checked_settings(tls),
-            ip_rules=self._admission,
+            ips=IpCounts(self._admission),
         )
         self._audit = audit_log(
             audit, server="nameserver", part="nameserver", beside=_folder_of(self.config, audit),

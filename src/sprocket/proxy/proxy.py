@@ -47,6 +47,7 @@ from sprocket.proxy.methods.telemetry import TelemetryMethods
 from sprocket.proxy.methods.transactions import TransactionMethods
 from sprocket.remoting.endpoints import EventualResponse
 from sprocket.remoting.inner_peer import InnerPeer
+from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.tls.settings import TlsConfig, checked_settings
@@ -69,11 +70,13 @@ class InnerBroker(NamedTuple):
         answer: its answers to requests.
         address: under which the name servers have it.
         accounts: returns its users and policies; None while it opens.
+        ips: counts its connections by IP address; those of the proxy count with them.
     """
 
     answer: AnswerFirst
     address: str
     accounts: Callable[[], KnownUsers | None] = lambda: None
+    ips: IpCounts | None = None
 
 
 class Proxy:
@@ -195,6 +198,7 @@ class Proxy:
             limits=GrpcLimits(message_bytes_max=config.request_bytes_max),
             tls=self._tls,
             is_shared=self._is_shared,
+            ips=None if self._inner is None else self._inner.ips,
         )
 
     def _calls(self) -> BrokerCalls:

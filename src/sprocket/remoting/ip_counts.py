@@ -25,16 +25,18 @@ class IpRules(Protocol):
 
 
 class IpCounts:
-    """The connections by IP address.
+    """The connections by IP address at one port.
 
     Args:
         rules: asked for each connection; None if there may be any number.
+        beside: the counts of another port, with which an address has one limit.
     """
 
-    def __init__(self, rules: IpRules | None) -> None:
+    def __init__(self, rules: IpRules | None, *, beside: IpCounts | None = None) -> None:
         self._rules = rules
-        #: By IP address, the whole addresses, of which each is one connection.
-        self._open: dict[str, set[str]] = {}
+        #: By IP address, the port and the whole addresses, of which each is one connection.
+        self._open: dict[str, set[tuple[object, str]]] = {} if beside is None else beside._open
+        self._port = object()
         self._troubles: Troubles | None = None
 
     def enter(self, address: str) -> bool:
@@ -45,12 +47,12 @@ class IpCounts:
         ip = ip_of(address)
         limit = self._limit(ip)
         known = self._open.get(ip)
-        if known is not None and address in known:
+        if known is not None and (self._port, address) in known:
             return True
         if limit is not None and len(known or ()) >= limit:
             self._refused(ip, limit)
             return False
-        self._open.setdefault(ip, set()).add(address)
+        self._open.setdefault(ip, set()).add((self._port, address))
         return True
 
     def leave(self, address: str) -> None:
@@ -59,14 +61,14 @@ class IpCounts:
         known = self._open.get(ip)
         if known is None:
             return
-        known.discard(address)
+        known.discard((self._port, address))
         if self._troubles is not None and len(known) < (self._limit(ip) or 0):
             self._troubles.ended(ip, f"{ip} has fewer connections than it may have again")
         if not known:
             del self._open[ip]
 
     def count(self, ip: str) -> int:
-        """How many connections an address has."""
+        """How many connections an address has, at all ports together."""
         return len(self._open.get(ip, ()))
 
     def _limit(self, ip: str) -> int | None:

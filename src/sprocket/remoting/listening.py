@@ -15,7 +15,7 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import UsageError
 from sprocket.remoting import address
 from sprocket.remoting.tls.entrance import Entrance
-from sprocket.remoting.turns import Turns
+from sprocket.remoting.turns import turns_of
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class ListeningServer(ABC, Generic[P]):
             ConfigError: a certificate, key or file of authorities cannot be used.
         """
         loop = asyncio.get_running_loop()
-        self._turns = Turns(loop)
+        self._turns = turns_of(loop)
         self._entrance = self._new_entrance()
         try:
             self._listening = await loop.create_server(

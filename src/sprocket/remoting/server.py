@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sprocket.remoting.endpoints import BatchEndpoint, Shortcut
-from sprocket.remoting.ip_counts import IpCounts, IpRules
+from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.listening import ListeningServer
 from sprocket.remoting.tls.entrance import Entrance, entrance_of
@@ -19,8 +19,8 @@ class Server(ListeningServer[Peer]):
         endpoint: handles the requests of one read, on the event loop. See `one_by_one`.
         limits: the limits of each connection.
         tls: whether and how it speaks TLS; without it every connection is plain.
+        ips: counts the connections by IP address, and says which are too many.
         shortcut: handles the first requests of a read, if it can.
-        ip_rules: say how many connections an IP address may have; None for any number.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Server(ListeningServer[Peer]):
         limits: ConnectionLimits | None = None,
         connections_max: int | None = None,
         tls: TlsConfig | None = None,
-        ip_rules: IpRules | None = None,
+        ips: IpCounts | None = None,
     ) -> None:
         self._limits = limits or ConnectionLimits()
         super().__init__(
@@ -46,7 +46,7 @@ class Server(ListeningServer[Peer]):
         self._shortcut = shortcut
         self._unfinished = UnfinishedFrames(self._limits.unfinished_bytes_allowed)
         self._tls = tls
-        self._ips = IpCounts(ip_rules)
+        self._ips = ips
 
     def _new_entrance(self) -> Entrance | None:
         return entrance_of(

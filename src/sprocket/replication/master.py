@@ -28,7 +28,7 @@ from sprocket.remoting import address
 from sprocket.remoting.listening import why_not_listening
 from sprocket.remoting.tls.entrance import Entrance, entrance_of
 from sprocket.remoting.tls.settings import TlsConfig
-from sprocket.remoting.turns import Turns
+from sprocket.remoting.turns import turns_of
 from sprocket.replication.flow import FlowLimit
 from sprocket.replication.master_forms import MasterForm
 from sprocket.replication.rules import StreamRules
@@ -116,7 +116,7 @@ class Master:
             UsageError: the address is in use, or not one of this machine.
         """
         loop = asyncio.get_running_loop()
-        entrance = entrance_of(self._tls, Turns(loop), silent_seconds=self._rules.silence)
+        entrance = entrance_of(self._tls, turns_of(loop), silent_seconds=self._rules.silence)
         try:
             self._listening = await loop.create_server(
                 self._accept if entrance is None else partial(entrance.greet, self._accept),

@@ -10,6 +10,8 @@ from collections.abc import Coroutine
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar
 
+from sprocket.remoting.turns import PROCESS
+
 T = TypeVar("T")
 
 #: The process of the running code.
@@ -57,6 +59,7 @@ class SimulatedProcess:
         """Runs a coroutine as part of the process."""
         context = copy_context()
         context.run(CURRENT.set, self)
+        context.run(PROCESS.set, self)
         return asyncio.get_running_loop().create_task(coroutine, context=context)
 
     async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:

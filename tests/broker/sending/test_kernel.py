@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from sprocket.broker.sending import kernel
 from sprocket.protocol.requests.topic import CreateTopic
 from sprocket.testing.disk import MemoryDisk
+from sprocket.testing.network import Network
 from tests import kernel as building
 from tests.broker.parts import Asker, play
 
@@ -158,7 +159,15 @@ class Outcome:
     used: int
 
 
-def outcome(pieces: Sequence[bytes], *, native: bool) -> Outcome:
+@dataclass(frozen=True)
+class Hosts:
+    """Where the broker listens, and from which address a sender is seen."""
+
+    broker: str = "127.0.0.1"
+    sender: str = "127.0.0.1"
+
+
+def outcome(pieces: Sequence[bytes], *, native: bool, hosts: Hosts) -> Outcome:
     """What a broker makes of bytes that come in these pieces."""
     disk, used = MemoryDisk(), 0
     take = kernel.KernelSends.take
@@ -179,7 +188,7 @@ def outcome(pieces: Sequence[bytes], *, native: bool) -> Outcome:
         )  # fmt: skip
         await asker.code(ordered)
         host, port = asker.broker.address.rsplit(":", 1)
-        reader, writer = await asyncio.open_connection(host, int(port))
+        reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
         for piece in pieces:
             writer.write(piece)
             await asyncio.sleep(0.01)
@@ -189,16 +198,19 @@ def outcome(pieces: Sequence[bytes], *, native: bool) -> Outcome:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel.KernelSends, "take", counted)
-        replies = play(test, disk)
+        patch.setattr(Network, "_place", lambda _, host, seen_by, port: (hosts.sender, port))
+        replies = play(test, disk, host=hosts.broker)
     files = {path: file.content() for path, file in disk._files.items() if "lock" not in path}
     return Outcome(replies, files, used)
 
 
-def check(pieces: Sequence[bytes]) -> int:
+def check(pieces: Sequence[bytes], hosts: Hosts | None = None) -> int:
     """Both ways give the same; how many messages the kernel took."""
+    hosts = hosts or Hosts()
     logging.disable(logging.CRITICAL)
     try:
-        with_kernel, without = outcome(pieces, native=True), outcome(pieces, native=False)
+        with_kernel = outcome(pieces, native=True, hosts=hosts)
+        without = outcome(pieces, native=False, hosts=hosts)
     finally:
         logging.disable(logging.NOTSET)
     assert with_kernel.replies == without.replies
@@ -209,6 +221,22 @@ def check(pieces: Sequence[bytes]) -> int:
 def test_what_clients_send_is_taken() -> None:
     frames = [send(n, b"body %d" % n) for n in range(150)]
     assert check([*FIRST, b"".join(frames[:50]), b"".join(frames[50:])]) == len(frames)
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        Hosts("::1", "2001:db8::7"),
+        Hosts("::1"),
+        Hosts(sender="fe80::1"),
+        Hosts(sender="::ffff:1.2.3.4"),
+    ],
+    ids=str,
+)
+def test_addresses_may_be_those_of_ipv6(hosts: Hosts) -> None:
+    frames = [send(n, b"body %d" % n) for n in range(50)]
+    odd = send(f="3", h="7", j="2") + ODD["all flags"] + ODD["a delay"]
+    assert check([*FIRST, b"".join(frames[:25]), odd, b"".join(frames[25:])], hosts) >= 50
 
 
 @pytest.mark.parametrize("name", ODD)

@@ -239,7 +239,7 @@ def readers() -> tuple[RunReader, SendReader]:
     placing = Placing(
         cast(Topics, Known()),
         static=(),
-        settings=cast(BrokerSettings, None),
+        settings=BrokerSettings(BrokerConfig(), StoreConfig()),
         entropy=SeededEntropy(1),
     )
     stamp = Stamp(BrokerConfig(), ids=UniqueIds(address=b"1234", process=1, token=b"5678"))

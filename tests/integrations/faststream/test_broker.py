@@ -83,7 +83,7 @@ def test_what_a_handler_returns_is_published(own_rocketmq: NodeThread) -> None:
 
     run(scenario())
     (stored,) = own_rocketmq.messages(bills)
-    assert (stored.keys, stored.properties["content-type"]) == (["o-1"], "application/json")
+    assert (stored.keys, stored.properties["contentType"]) == (["o-1"], "application/json")
 
 
 def test_bodies_keep_their_kind_and_batches_their_order(own_rocketmq: NodeThread) -> None:

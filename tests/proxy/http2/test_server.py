@@ -7,17 +7,21 @@ import contextlib
 import logging
 import ssl
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from sprocket.base.errors import UsageError
+from sprocket.proxy.http2.call_form import Method, Unary
+from sprocket.proxy.http2.calls import GrpcCall
 from sprocket.proxy.http2.limits import GrpcLimits
 from sprocket.proxy.http2.server import GrpcServer
+from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.tls.settings import ENFORCING, TlsConfig
 from tests.certificates import OPENSSL, Authority
-from tests.proxy.http2.kit import HELLO, Client, Methods, connect, serving, until
+from tests.proxy.http2.kit import HELLO, Client, Methods, connect, message, serving, until
 from tests.support import run
 
 
@@ -173,5 +177,79 @@ def test_the_client_of_grpc_itself_is_answered() -> None:
     async def main() -> None:
         async with serving(Methods()) as server:
             await asyncio.to_thread(ask, server.port)
+
+    run(main())
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_an_address_with_too_many_connections_gets_no_more(tmp_path: Path, is_tls: bool) -> None:
+    class Rules:
+        refused = 0
+
+        def connections_max(self, ip: str) -> int | None:
+            return 2
+
+        def connection_refused(self, ip: str) -> None:
+            self.refused += 1
+
+    async def main() -> None:
+        rules, tls = Rules(), None
+        if is_tls:
+            issued = Authority(tmp_path).issue("node")
+            tls = TlsConfig(certificate=issued.certificate, key=issued.key)
+        async with serving(Methods(), tls=tls, ips=IpCounts(rules)) as server:
+            clients = [await connect(server) for _ in range(2)]
+            for client in clients:
+                assert (await client.call()).status == 0
+            third = await connect(server)
+            await until(lambda: third.is_lost)
+            assert rules.refused == 1
+            clients[0].transport.close()
+            await until(lambda: clients[0].is_lost and len(server.peers) == 1)
+            assert (await (await connect(server)).call()).status == 0
+
+    run(main())
+
+
+def test_beside_a_flood_a_modest_client_waits_for_a_few_of_its_calls() -> None:
+    class Counting(Methods):
+        flood = last = 0
+        waits: ClassVar[list[int]] = []
+
+        def table(self) -> Mapping[str, Method]:
+            return {"/echo.Echo/Unary": Unary(self._count), "/echo.Echo/One": Unary(self._one)}
+
+        def _count(self, call: GrpcCall, request: bytes) -> bytes:
+            self.flood += 1
+            return request
+
+        def _one(self, call: GrpcCall, request: bytes) -> bytes:
+            self.waits.append(self.flood - self.last)
+            return request
+
+    async def keep_calling(client: Client) -> None:
+        numbers = [client.start() for _ in range(90)]
+        for number in numbers:
+            client.send(number, message(b"x" * 100), ends=True)
+        while not client.is_lost:
+            await client.over(numbers.pop(0))
+            numbers.append(client.start())
+            client.send(numbers[-1], message(b"x" * 100), ends=True)
+
+    async def main() -> None:
+        methods = Counting()
+        async with serving(methods) as server:
+            tasks = [asyncio.create_task(keep_calling(await connect(server))) for _ in range(4)]
+            client = await connect(server)
+            for _ in range(40):
+                before = methods.flood
+                while methods.flood < before + 60:  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+                methods.last = methods.flood
+                assert (await client.call("/echo.Echo/One")).status == 0
+            for task in tasks:
+                task.cancel()
+        # Where the machine does other things for a second, nobody counts as modest any more.
+        assert sorted(methods.waits[20:])[16] <= 16
 
     run(main())

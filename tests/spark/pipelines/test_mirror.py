@@ -16,6 +16,7 @@ from sprocket.spark.pipelines.parts import offsets, translate
 from sprocket.spark.pipelines.parts.batches import Batches
 from sprocket.spark.pipelines.parts.servers import Servers
 from sprocket.spark.pipelines.parts.streams import StreamFailed
+from sprocket.spark.pipelines.tables.opened import read_back
 from tests.spark.pipelines.shop import ORDERS, body_of, tag_of, topic_rows
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _groups_follow(spark: SparkSession, job: Mirror, ways: dict[QueueId, set[Que
     source, target = Servers(job.nameservers), Servers(job.to_nameservers)
     stands = {queue: 3 + number for number, queue in enumerate(sorted(ways))}
     source.ask(lambda caller: offsets.commit(caller, "reader", stands))
-    kept = Batches(spark, job.folder, by=()).read()
+    kept = read_back(spark, job.folder).read()
     follower = translate.GroupOffsetSync(source, target, kept)
     followed = follower.move(["reader", "nobody"])
     assert {(one.queue, one.moved_to) for one in followed} == {

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from sprocket.base.errors import UsageError
 from sprocket.remoting.endpoints import BatchEndpoint
+from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.server import Server
 
@@ -33,6 +34,7 @@ class VipListener:
         endpoint: handles the requests, as at the broker's own port.
         host, port: the broker's own.
         strangers: how many slaves copy the log and follow in RocketMQ's way, or not at all.
+        ips: counts the connections by IP address.
     """
 
     def __init__(
@@ -43,10 +45,11 @@ class VipListener:
         port: int,
         limits: ConnectionLimits,
         strangers: Callable[[], int],
+        ips: IpCounts,
     ) -> None:
         self._port = port - _BELOW
         self._strangers = strangers
-        self._server = Server(endpoint, host=host, port=self._port, limits=limits)
+        self._server = Server(endpoint, host=host, port=self._port, limits=limits, ips=ips)
 
     async def run(self) -> None:
         """Listens from when it is needed until cancelled."""

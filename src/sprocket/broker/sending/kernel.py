@@ -18,7 +18,7 @@ from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.sending.intake import SENDERS_BITS, Placing
 from sprocket.broker.sending.plain import CHANGED, TIME
 from sprocket.broker.sending.stamp import Stamp
-from sprocket.message.hosts import V4_BYTES, pack
+from sprocket.message.hosts import pack
 from sprocket.message.properties import KEYS, SENT_TEXT_SHORT, TAGS, UNIQUE_KEY
 from sprocket.message.record import HOSTS_MASK
 from sprocket.remoting.transport import Peer
@@ -83,9 +83,8 @@ class KernelSends:
     def change(self, *, is_wanted: bool) -> None:
         """Makes the kernel anew, since what is stored and replied may have changed."""
         acknowledgement, had_one = self._acknowledgement, self._kernel is not None
-        can_be_used = len(self._store_host) == V4_BYTES and acknowledgement.is_at_once
         self._kernel = None
-        if is_wanted and can_be_used and is_installed():
+        if is_wanted and acknowledgement.is_at_once and is_installed():
             if not had_one:
                 logger.info("plain sends are taken by the native kernel")
             self._kernel = importlib.import_module("sprocket_native").SendKernel(
@@ -106,8 +105,6 @@ class KernelSends:
         if kernel is None:
             return None
         born_host = pack(peer.address)
-        if len(born_host) != V4_BYTES:
-            return None
 
         def write(
             log: CommitLog,

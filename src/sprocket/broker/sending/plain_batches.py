@@ -6,7 +6,10 @@ these and the unique keys are nearly all that differs.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from sprocket.broker.sending.plain import TEXT_LENGTH_MAX, TEXTS_MAX, Plain, PlainTexts
@@ -101,7 +104,7 @@ class PlainBatches:
         except UnicodeDecodeError:
             return None
 
-    # Most batches are so: a third of the time.
+    # Most batches are so: a fifth of the time.
     def _read_alike(self, texts: Sequence[bytes]) -> PlainProperties | None:
         """The same for texts of one length that differ in unique keys and keys only; None for any
         other.
@@ -110,15 +113,16 @@ class PlainBatches:
         plain = self._read_each((first,))
         if plain is None or not first.endswith(_END):
             return None
-        at = 0
-        columns = {}
-        for name, span in sorted(_spans(first).items(), key=lambda each: each[1].start):
-            column = _END.join([text[span] for text in texts])
-            if len({text[at : span.start] for text in texts}) > 1 or column.count(_END) >= count:
-                return None
-            columns[name], at = column, span.stop
-        if len({text[at:] for text in texts}) > 1:
+        spans = sorted(_spans(first).items(), key=lambda each: each[1].start)
+        edges = [0, *(edge for _, span in spans for edge in (span.start, span.stop)), len(first)]
+        parts = list(zip(*_form(tuple(edges)).iter_unpack(b"".join(texts)), strict=True))
+        if any(between.count(between[0]) < count for between in parts[0::2]):
             return None
+        columns = {}
+        for (name, _), part in zip(spans, parts[1::2], strict=True):
+            columns[name] = column = _END.join(part)
+            if column.count(_END) >= count:
+                return None
         try:
             columns[_UNIQUE_KEY].decode()
             unique_keys = columns[_UNIQUE_KEY].split(_END)
@@ -145,6 +149,12 @@ def _without_keys(text: bytes) -> tuple[bytes, bytes, bytes]:
     before, _, rest = text.partition(_KEYS)
     words, _, after = rest.partition(_END)
     return before, words, after
+
+
+@lru_cache
+def _form(edges: tuple[int, ...]) -> struct.Struct:
+    """Texts of one length that are cut at these places."""
+    return struct.Struct("".join(f"{end - begin}s" for begin, end in pairwise(edges)))
 
 
 def _spans(text: bytes) -> dict[bytes, slice]:

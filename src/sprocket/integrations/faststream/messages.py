@@ -9,9 +9,10 @@ from faststream.message import StreamMessage, decode_message
 from sprocket.client.base.subscription import Later
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.properties import CORRELATION_ID, REPLY_TO_CLIENT, RESERVED
+from sprocket.schemas.body_codec import CONTENT_TYPE
 
 #: Properties in which FastStream's own values travel; other clients see them as user properties.
-CONTENT_TYPE, CORRELATION, REPLY_TO = "content-type", "correlation-id", "reply-to"
+CORRELATION, REPLY_TO = "correlation-id", "reply-to"
 _OURS = frozenset({CONTENT_TYPE, CORRELATION, REPLY_TO})
 #: In place of a topic in `reply_to`: the client that asked with `request`.
 THE_CLIENT = f"{REPLY_TO_CLIENT}:"

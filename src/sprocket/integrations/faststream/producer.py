@@ -12,7 +12,6 @@ from faststream.exceptions import IncorrectState
 from sprocket.client.producer import Producer
 from sprocket.integrations.faststream.commands import RocketMQPublishCommand
 from sprocket.integrations.faststream.messages import (
-    CONTENT_TYPE,
     CORRELATION,
     REPLY_TO,
     Delivery,
@@ -20,6 +19,7 @@ from sprocket.integrations.faststream.messages import (
     parse_message,
 )
 from sprocket.message.message import Message
+from sprocket.schemas.body_codec import CONTENT_TYPE
 
 if TYPE_CHECKING:
     from fast_depends.library.serializer import SerializerProto

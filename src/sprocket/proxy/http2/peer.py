@@ -18,13 +18,16 @@ from sprocket.proxy.http2.call_form import Method
 from sprocket.proxy.http2.limits import GrpcLimits
 from sprocket.proxy.http2.peer_calls import PeerCalls
 from sprocket.remoting import address
-from sprocket.remoting.turns import TURN_SECONDS, Turns
+from sprocket.remoting.ip_counts import IpCounts
+from sprocket.remoting.turns import Account, Turns
 from sprocket.remoting.unfinished import COUNTED_BYTES_MIN, UnfinishedFrames
 
 logger = logging.getLogger(__name__)
 
 #: Frames between two looks at the clock: a few calls, which may have compressed messages.
 _FRAMES_A_STEP = 8
+#: So many bytes of calls take as long as one send in RocketMQ's own protocol.
+_BYTES_A_REQUEST = 16
 #: The most bytes of data that are made into frames for one write, and the most parts of replies
 #: that wait for the end of a read: a short reply has six.
 _WRITE_BYTES = 1 << 18
@@ -44,6 +47,7 @@ class GrpcPeer(asyncio.Protocol):
         unfinished: bounds the incomplete messages of all clients.
         unread: bounds the replies that wait for them.
         on_close: is called when the connection is gone.
+        ips: counts its connection, and closes it if its address has too many.
 
     Attributes:
         address: `host:port` of the client.
@@ -58,12 +62,14 @@ class GrpcPeer(asyncio.Protocol):
         unfinished: UnfinishedFrames,
         unread: UnfinishedFrames,
         on_close: Callable[[GrpcPeer], None],
+        ips: IpCounts | None = None,
     ) -> None:
         self._limits = limits
         self._turns = turns
         self._unfinished = unfinished
         self._unread = unread
         self._on_close = on_close
+        self._ips = ips
         self._loop = asyncio.get_running_loop()
         self._calls = PeerCalls(
             methods,
@@ -77,7 +83,7 @@ class GrpcPeer(asyncio.Protocol):
         self._is_counted = self._is_unread_counted = False
         self._is_full = False
         self._is_in_line = False
-        self.behind_until = 0.0
+        self.account = Account()
         self._is_reading = True
         self._is_flush_due = False
         self._has_spoken = True
@@ -94,6 +100,9 @@ class GrpcPeer(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=self._limits.unwritten_bytes_max)
         self.address = address.of_socket(transport.get_extra_info("peername"))
         self._first_timer = self._loop.call_later(self._limits.first_seconds, self._check_begun)
+        if self._ips is not None and not self._ips.enter(self.address):
+            self._ips = None
+            self.abort()
         self._flush()
 
     def data_received(self, data: bytes) -> None:
@@ -104,11 +113,12 @@ class GrpcPeer(asyncio.Protocol):
             self._read_or_wait()
             return
         turns = self._turns
-        if turns.is_over or turns.is_behind(self):
+        is_full = turns.is_full and not turns.is_modest(self)
+        if is_full or turns.is_over or turns.is_behind(self):
             self._wait_for_turn()
             return
         began = self._loop.time()
-        has_more = self._handle(began + TURN_SECONDS)
+        has_more = self._handle(turns.turn_until(began))
         seconds = self._loop.time() - began
         turns.spend(seconds)
         turns.charge(self, seconds)
@@ -125,6 +135,8 @@ class GrpcPeer(asyncio.Protocol):
         """Cancels the client's calls."""
         self._first_timer.cancel()
         self._closed.set_result(None)
+        if self._ips is not None:
+            self._ips.leave(self.address)
         self._calls.cancel()
         self._unfinished.forget(self)
         self._unread.forget(self)
@@ -150,12 +162,18 @@ class GrpcPeer(asyncio.Protocol):
 
     def _handle(self, until: float) -> bool:
         """Handles frames until a loop time. Returns whether there may be more."""
-        step, clock = self._http.step, self._loop.time
+        http, turns, clock = self._http, self._turns, self._loop.time
+        unhandled_bytes = http.unhandled_bytes
         self._is_flush_due = True  # by the end of this
-        while has_more := step(_FRAMES_A_STEP):
-            if clock() >= until:
+        while True:
+            has_more = http.step(_FRAMES_A_STEP)
+            now, left_bytes = clock(), http.unhandled_bytes
+            requests = (unhandled_bytes - left_bytes) // _BYTES_A_REQUEST
+            turns.count(self, requests + 1, now)
+            unhandled_bytes = left_bytes
+            if not has_more or now >= until or (turns.is_full and not turns.is_modest(self)):
                 break
-            if len(self._http.out.frames) > _WRITE_PARTS:
+            if len(http.out.frames) > _WRITE_PARTS:
                 self._flush()
                 self._is_flush_due = True
                 if self._is_full:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from sprocket.proxy.http2.call_form import Method
 from sprocket.proxy.http2.limits import GrpcLimits
 from sprocket.proxy.http2.peer import GrpcPeer
+from sprocket.remoting.ip_counts import IpCounts
 from sprocket.remoting.listening import ListeningServer
 from sprocket.remoting.tls.certificates import watched_serving
 from sprocket.remoting.tls.entrance import Entrance
@@ -29,6 +30,7 @@ class GrpcServer(ListeningServer[GrpcPeer]):
         limits: its limits, and those of each connection.
         tls: whether and how it speaks TLS; without it every connection is plain. If no certificate
             is set, one is made up.
+        ips: counts the connections by IP address, and says which are too many.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class GrpcServer(ListeningServer[GrpcPeer]):
         connections_max: int | None = None,
         tls: TlsConfig | None = None,
         is_shared: bool = False,
+        ips: IpCounts | None = None,
     ) -> None:
         self._limits = limits or GrpcLimits()
         super().__init__(
@@ -52,6 +55,7 @@ class GrpcServer(ListeningServer[GrpcPeer]):
         )
         self._methods = methods
         self._tls = tls
+        self._ips = ips
         self._unfinished = UnfinishedFrames(
             max(self._limits.unfinished_bytes_max, self._limits.message_bytes_max)
         )
@@ -72,7 +76,13 @@ class GrpcServer(ListeningServer[GrpcPeer]):
             return None
         else:
             logger.info("a certificate is made up, since tls.certificate is not set")
-        return Entrance(tls, self._turns, silent_seconds=self._limits.first_seconds, files=files)
+        return Entrance(
+            tls,
+            self._turns,
+            silent_seconds=self._limits.first_seconds,
+            files=files,
+            ips=self._ips,
+        )
 
     def _new_peer(self) -> GrpcPeer:
         return GrpcPeer(
@@ -81,6 +91,7 @@ class GrpcServer(ListeningServer[GrpcPeer]):
             turns=self._turns,
             unfinished=self._unfinished,
             unread=self._unread,
+            ips=self._ips,
             on_close=self._forget,
         )
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from sprocket.base.errors import ConnectionLost
 from sprocket.remoting.tls.faults import in_words
-from sprocket.remoting.turns import Turns
+from sprocket.remoting.turns import RUN, Account, Turns
 
 #: The most that the other side may send before the handshake is over: a chain of certificates has
 #: at most 100 KiB for OpenSSL.
@@ -62,7 +62,7 @@ class TlsLayer(asyncio.Protocol):
         self._on_done: Callable[[TlsLayer, ConnectionLost | None], None] | None = on_done
         self._turns = turns
         self._is_in_line = False
-        self.behind_until = 0.0
+        self.account = Account()
         self._received_bytes = 0
         self._fault: ConnectionLost | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -90,7 +90,7 @@ class TlsLayer(asyncio.Protocol):
         elif turns is None:
             self._shake()
         elif not self._is_in_line:
-            if turns.is_over:
+            if turns.is_over or turns.is_full:
                 self._is_in_line = True
                 self._transport.pause_reading()
                 turns.join(self)
@@ -99,6 +99,7 @@ class TlsLayer(asyncio.Protocol):
                 began = loop.time()
                 self._shake()
                 turns.spend(loop.time() - began)
+                self._count(turns)
 
     def take_turn(self, until: float) -> bool:
         """Goes on with the handshake; see `turns.Waiting`."""
@@ -106,7 +107,20 @@ class TlsLayer(asyncio.Protocol):
         if self._on_done is not None and not self._transport.is_closing():
             self._transport.resume_reading()
             self._shake()
+            if self._turns is not None:
+                self._count(self._turns)
         return False
+
+    def abort(self) -> None:
+        """Closes the connection at once."""
+        self._transport.abort()
+
+    @staticmethod
+    def _count(turns: Turns) -> None:
+        """Whoever connects is not known to be modest yet: beside modest peers there is one step of
+        a handshake in an iteration."""
+        if turns.is_short(asyncio.get_running_loop().time()):
+            turns.fill(RUN)
 
     def eof_received(self) -> bool | None:
         """The other side sends no more; the transport closes."""

@@ -1,10 +1,10 @@
-"""Writes topics to partitioned Parquet, each message exactly once, in one run or continuously.
+"""Writes topics to partitioned Parquet, or to a table of Delta or Iceberg, each message once.
 
     archive = Archive(nameservers="127.0.0.1:9876", topics=("orders",), folder="orders-archive")
     done = archive.run(session)
 
-Folders are `topic=…/date=…/batch=…`, by the day of storing (UTC). `batches` describes why each
-message is there exactly once after crashes.
+Folders of Parquet are `topic=…/date=…/batch=…`, by the day of storing (UTC); a table has its own
+list of files. `batches` describes why each message is there exactly once after crashes.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from sprocket.spark.pipelines.parts.job import (
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
 from sprocket.spark.pipelines.parts.report import Bars, Report, Table
 from sprocket.spark.pipelines.parts.streams import run_query, trigger
+from sprocket.spark.pipelines.tables.columns import check_partition, in_calendar
+from sprocket.spark.pipelines.tables.opened import PARQUET, TableSettings, read_back
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,10 +84,17 @@ class Archived:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Archive(TopicJob):
-    """Writes topics to Parquet by topic and date of storing, each message exactly once."""
+class Archive(TableSettings, TopicJob):
+    """Writes topics to Parquet, Delta or Iceberg, each message exactly once."""
 
-    folder: str = setting("Where the Parquet goes; a path or s3a://, hdfs:// …", option="to")
+    folder: str = setting("The folder that grows; a path or s3a://, hdfs:// …", option="to")
+    partition_by: tuple[str, ...] = setting(
+        "Column by which the folder is partitioned; may be repeated. `properties.region` and "
+        "`data.region` name what is inside of a column. Without it: topic and date.",
+        option="partition-by",
+        kind="words",
+        default=(),
+    )
     body: str = setting(
         "Bodies as they are (raw), or opened as JSON (json).",
         option="body",
@@ -126,15 +135,15 @@ class Archive(TopicJob):
         from pyspark.sql import functions as f
 
         started = time.monotonic()
-        batches = Batches(session, self.folder, by=BY)
-        batches.check()
+        self._check_partition(session)
+        batches = self.opened(session, self.folder, self._by(), before=BY)
         schema, keeps_body = self._schema(session, batches)
 
         def rows(frame: DataFrame) -> DataFrame:
-            dated = frame.withColumn("date", f.date_format("store_timestamp", "yyyy-MM-dd"))
-            if schema is None:
-                return dated
-            return bodies.opened(dated, schema, keeps_body=keeps_body)
+            dated = self._dated(frame)
+            if schema is not None:
+                dated = bodies.opened(dated, schema, keeps_body=keeps_body)
+            return self._partitioned(dated)
 
         corrupt = f.count(bodies.CORRUPT) if schema is not None else f.count(f.lit(None))
         write = batches.append(rows, {"rows": f.count(f.lit(1)), "corrupt": corrupt})
@@ -155,6 +164,38 @@ class Archive(TopicJob):
             seconds=time.monotonic() - started,
             is_interrupted=not is_whole,
         )
+
+    def _by(self) -> tuple[str, ...]:
+        """The partition columns; of `properties.region` it is `region`."""
+        return tuple(name.rpartition(".")[2] for name in self.partition_by) or BY
+
+    def _check_partition(self, session: SparkSession) -> None:
+        """Raises UsageError for partition columns that are not there, before a folder is begun."""
+        plain = [path for path in self.partition_by if "." not in path]
+        check_partition(self._dated(session.createDataFrame([], COLUMNS)).schema, plain)
+
+    def _dated(self, frame: DataFrame) -> DataFrame:
+        """The rows with the day of storing (UTC): a text in folders' names, a date in tables."""
+        from pyspark.sql import functions as f
+
+        if self.form == PARQUET:
+            return frame.withColumn("date", f.date_format("store_timestamp", "yyyy-MM-dd"))
+        timed = in_calendar(frame, "born_timestamp", "store_timestamp")
+        return timed.withColumn("date", f.to_date("store_timestamp"))
+
+    def _partitioned(self, frame: DataFrame) -> DataFrame:
+        """The rows with a column for each partition column that is inside of another."""
+        from pyspark.sql import functions as f
+
+        there = {name.lower() for name in frame.columns}
+        for path in self.partition_by:
+            outside, _, name = path.rpartition(".")
+            if outside:
+                if name.lower() in there:
+                    raise UsageError(f"{path} would be a second column {name}")
+                there.add(name.lower())
+                frame = frame.withColumn(name, f.col(outside)[name])
+        return frame
 
     def _stream(self, session: SparkSession) -> DataFrame:
         options = {"startingOffsets": "earliest", **self.reading()}
@@ -187,15 +228,28 @@ class Archive(TopicJob):
         return bodies.inferred(session, read.options(**self.reading()).load(), rows)
 
     def _remember(self, batches: Batches, schema: StructType | None) -> None:
-        """Saves the archive's schema; raises UsageError if it has another one."""
+        """Saves the archive's schema; raises UsageError if the folder has another one.
+
+        A table takes a schema that has more columns than before: older rows have null there.
+        """
+        from pyspark.sql.types import StructType
+
         wanted = {"schema": None if schema is None else schema.jsonValue()}
         known = batches.folder.read(_ABOUT)
-        if known is None:
-            batches.folder.replace(_ABOUT, wanted)
-        elif known != wanted:
+        if known == wanted:
+            return
+        if known is not None and (
+            self.form == PARQUET
+            or schema is None
+            or known.get("schema") is None
+            or not bodies.is_wider(schema, StructType.fromJson(known["schema"]))
+        ):
+            more = "" if self.form == PARQUET else " (a table takes a schema with more columns)"
             raise UsageError(
-                f"{self.folder} was begun with other bodies or another schema: give a new folder"
+                f"{self.folder} was begun with other bodies or another schema: "
+                f"give a new folder{more}"
             )
+        batches.folder.replace(_ABOUT, wanted)
 
 
 def read(session: SparkSession, folder: str) -> DataFrame:
@@ -204,7 +258,12 @@ def read(session: SparkSession, folder: str) -> DataFrame:
     Raises:
         UsageError: the archive is empty.
     """
-    return Batches(session, folder, by=BY).read()
+    return opened(session, folder).read()
+
+
+def opened(session: SparkSession, folder: str) -> Batches:
+    """An archive in whatever format it was begun."""
+    return read_back(session, folder, before=BY)
 
 
 def _topics(batches: Batches) -> tuple[tuple[str, int], ...]:

@@ -17,6 +17,8 @@ from sprocket.spark.pipelines.parts.job import Job, setting
 from sprocket.spark.pipelines.parts.progress import Interrupt, Progress, Watch, unwatched
 from sprocket.spark.pipelines.parts.report import Bars, Lines, Report, Table, moment
 from sprocket.spark.pipelines.parts.spread import Points, over_time
+from sprocket.spark.pipelines.tables.opened import open_table
+from sprocket.spark.pipelines.tables.table_layout import TableLayout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -139,7 +141,16 @@ class Lag(Job):
         default=None,
     )
     form: str = setting(
-        "Format of the files.", option="format", default="parquet", choices=("parquet", "csv")
+        "Format of the files, or of the table that they are.",
+        option="format",
+        default="parquet",
+        choices=("parquet", "csv", "delta", "iceberg"),
+    )
+    storage: tuple[str, ...] = setting(
+        "Option NAME=VALUE of the table's library for an object store; may be repeated.",
+        option="storage",
+        kind="words",
+        default=(),
     )
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Sampled:
@@ -167,8 +178,13 @@ class Lag(Job):
 
     def read(self, session: SparkSession) -> DataFrame:
         """All samples in the folder."""
-        folder = Folder(session, self.folder)
         schema = f"{_COLUMNS}, date string"
+        if self._is_table:
+            found = self._table(session).rows()
+            if found is not None:
+                return found
+            return session.createDataFrame([], f"{_COLUMNS}, date date")
+        folder = Folder(session, self.folder)
         if not folder.names():
             return session.createDataFrame([], schema)
         read = session.read.schema(schema)
@@ -178,11 +194,22 @@ class Lag(Job):
         """Adds samples to the folder."""
         from pyspark.sql import functions as f
 
-        date = f.date_format(f.timestamp_millis("sampled_ms"), "yyyy-MM-dd")
         frame = session.createDataFrame(list(samples), _COLUMNS).coalesce(1)
+        at = f.timestamp_millis("sampled_ms")
+        if self._is_table:
+            dated = frame.withColumn("date", f.to_date(at))
+            return self._table(session).add(dated, "samples")
+        date = f.date_format(at, "yyyy-MM-dd")
         writer = frame.withColumn("date", date).write.mode("append").partitionBy("date")
         path = Folder(session, self.folder).path
-        writer.csv(path) if self.form == "csv" else writer.parquet(path)
+        return writer.csv(path) if self.form == "csv" else writer.parquet(path)
+
+    @property
+    def _is_table(self) -> bool:
+        return self.form in ("delta", "iceberg")
+
+    def _table(self, session: SparkSession) -> TableLayout:
+        return open_table(session, self.folder, self.form, ("date",), self.storage)
 
     async def sample(self, caller: Caller, now_ms: int) -> list[Sample]:
         """One round: a sample of each queue of each group, at `now_ms`."""

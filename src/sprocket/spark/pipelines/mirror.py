@@ -36,6 +36,7 @@ from sprocket.spark.pipelines.parts.progress import Watch, unwatched
 from sprocket.spark.pipelines.parts.report import Report, Table
 from sprocket.spark.pipelines.parts.servers import AccessKeys, Servers
 from sprocket.spark.pipelines.parts.streams import run_query, trigger
+from sprocket.spark.pipelines.tables.opened import TableSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,7 +94,7 @@ class Mirrored:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mirror(TopicJob):
+class Mirror(TableSettings, TopicJob):
     """Copies topics of one cluster to another, in order, with a map of offsets."""
 
     to_nameservers: str = setting("Name servers of the target.", option="to-nameserver")
@@ -131,8 +132,7 @@ class Mirror(TopicJob):
         started = time.monotonic()
         if self.to_nameservers == self.nameservers and not self.prefix:
             raise UsageError("a cluster into itself needs a prefix")
-        batches = Batches(session, self.folder, by=())
-        batches.check()
+        batches = self.opened(session, self.folder, (), before=())
         crossing = _Crossing(self, session, batches)
         options = {"startingOffsets": "earliest", **self.reading()}
         options["maxOffsetsPerTrigger"] = str(max(1, self.batch_rows))

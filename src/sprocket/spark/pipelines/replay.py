@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Literal
 from sprocket.base.errors import UsageError
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_topic
-from sprocket.spark.pipelines.archive import BY
+from sprocket.spark.pipelines import archive as archives
 from sprocket.spark.pipelines.parts import bodies, offsets
-from sprocket.spark.pipelines.parts.batches import BATCH, Batches
+from sprocket.spark.pipelines.parts.batch_folders import BATCH
 from sprocket.spark.pipelines.parts.folder import Folder
 from sprocket.spark.pipelines.parts.job import Job, setting
 from sprocket.spark.pipelines.parts.offsets import Offsets
@@ -199,7 +199,7 @@ class Replay(Job):
         from pyspark.sql import functions as f
 
         assert self.archive is not None
-        whole = Batches(session, self.archive, by=BY).read()
+        whole = archives.read(session, self.archive)
         chosen = bodies.closed(self._chosen(whole))
         numbers = chosen.where(f.col(BATCH) >= memory.unit).select(BATCH).distinct().orderBy(BATCH)
         for row in numbers.toLocalIterator():

@@ -17,6 +17,7 @@ from sprocket.spark.pipelines.parts.progress import Progress, Watch, unwatched
 from sprocket.spark.pipelines.parts.report import Bars, Lines, Report, Table, moment
 from sprocket.spark.pipelines.parts.spread import Bucketed, over_time
 from sprocket.spark.pipelines.parts.streams import run_query, trigger
+from sprocket.spark.pipelines.tables.opened import PARQUET, TableSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +27,7 @@ _MINUTE_MS = 60_000
 #: Most rows of a table that come to the driver.
 _ROWS_MAX = 1000
 _NO_TAG = "-"
+_BY = ("date",)
 
 
 @dataclass(frozen=True)
@@ -79,14 +81,14 @@ class Counted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Volume(TopicJob):
+class Volume(TableSettings, TopicJob):
     """Counts messages and bytes by topic, tag and minute."""
 
     until_ms: int | None = setting(
         "Only messages stored before that time.", option="until", kind="time", default=None
     )
     folder: str | None = setting(
-        "Parquet of what was counted; the next run adds what has come since.",
+        "Folder of what was counted; the next run adds what has come since.",
         option="to",
         default=None,
     )
@@ -107,6 +109,8 @@ class Volume(TopicJob):
         started = time.monotonic()
         is_whole = True
         if self.folder is None:
+            if self.form != PARQUET:
+                raise UsageError("a table needs a folder: --to")
             counts = counted(self._read(session)).persist()
             rows = None
         else:
@@ -136,18 +140,26 @@ class Volume(TopicJob):
         assert self.folder is not None
         if self.until_ms is not None:
             raise UsageError("a folder that grows has no end: leave out until")
-        batches = Batches(session, self.folder, by=("date",))
-        batches.check()
+        batches = self.opened(session, self.folder, _BY, before=_BY)
         options = {"startingOffsets": "earliest", **self.reading()}
         options["maxOffsetsPerTrigger"] = str(max(1, self.batch_rows))
         read = session.readStream.format("rocketmq").schema(_COLUMNS).options(**options).load()
         measures = {"messages": f.sum("messages"), "bytes": f.sum("bytes")}
         writer = (
-            read.writeStream.foreachBatch(batches.append(counted, measures))
+            read.writeStream.foreachBatch(batches.append(self._counted, measures))
             .option("checkpointLocation", batches.checkpoint)
             .trigger(**trigger(follows=False, every_s=0))
         )
         return batches, run_query(writer, watch)
+
+    def _counted(self, frame: DataFrame) -> DataFrame:
+        """The counts; the day is a text in folders' names, and a date in tables."""
+        rows = counted(frame)
+        if self.form == PARQUET:
+            return rows
+        from pyspark.sql import functions as f
+
+        return rows.withColumn("date", f.to_date("date"))
 
 
 def counted(frame: DataFrame) -> DataFrame:

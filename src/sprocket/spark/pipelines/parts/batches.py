@@ -1,36 +1,36 @@
-"""A folder of Parquet to which each micro-batch is added as a whole, exactly once.
+"""A folder to which each micro-batch is added as a whole, exactly once.
 
-    orders-archive/topic=orders/date=2030-01-31/batch=17/part-….parquet
+    orders-archive/…                            the rows, in one of the layouts below
     orders-archive/_sprocket/committed.json     the last whole batch, its query, and totals
     orders-archive/_sprocket/checkpoint/        Spark's checkpoint
 
-A batch that is repeated after a kill replaces the folders `batch=N` of its first try: Spark gives
-it the same messages, so it makes the same folders. `read` returns only batches that
-`committed.json` names as whole. Choice and price: docs/decisions.
+How rows lie in the folder is a `BatchLayout`: Parquet in folders of the batches' numbers, or a
+table of Delta or Iceberg. A batch that is repeated after a kill gets the same messages from Spark's
+checkpoint. It replaces what its first try wrote, or is left out if that was committed.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sprocket.base.errors import UsageError
 from sprocket.spark.pipelines.parts.folder import HIDDEN, Folder
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
 logger = logging.getLogger(__name__)
 
-BATCH = "batch"
-_MARK = f"{HIDDEN}/committed.json"
+#: The file that names the last whole batch.
+MARK = f"{HIDDEN}/committed.json"
 _CHECKPOINT = f"{HIDDEN}/checkpoint"
 #: Spark writes a file here, named by its number, for each micro-batch that is done.
 _DONE = f"{_CHECKPOINT}/commits"
-#: Folders that a task writes at the same time; if there are more, Spark sorts the rows first.
-_OPEN_FILES = "64"
+#: Totals of a batch that is about to be committed.
+_PENDING = f"{HIDDEN}/pending.json"
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,37 @@ class Mark:
     totals: Mapping[str, int] = field(default_factory=dict)
 
 
+class BatchLayout(Protocol):
+    """How the rows of batches lie in a folder."""
+
+    def last(self, query: str) -> int:
+        """The last batch of a query of which the layout itself knows that it is whole; -1: none."""
+        ...
+
+    def stage(self, rows: DataFrame, number: int) -> Any:
+        """Writes the rows of a batch, so that readers do not see them yet or know what to skip."""
+        ...
+
+    def commit(self, staged: Any, query: str, number: int) -> None:
+        """Makes a staged batch visible as a whole."""
+        ...
+
+    def read(self, last: int) -> DataFrame:
+        """The rows of whole batches, of which `last` is the last one."""
+        ...
+
+
 class Batches:
     """Writes and reads such a folder.
 
     Args:
-        session: the Spark session.
-        path: the folder.
-        by: columns whose values become folders, outermost first.
+        folder: the folder.
+        layout: how its rows lie in it.
     """
 
-    def __init__(self, session: SparkSession, path: str, *, by: Sequence[str]) -> None:
-        self._session = session
-        self._by = tuple(by)
-        self.folder = Folder(session, path)
+    def __init__(self, folder: Folder, layout: BatchLayout) -> None:
+        self._layout = layout
+        self.folder = folder
         self.checkpoint = self.folder.inner(_CHECKPOINT)
         self.mark = self._load()
         #: Sums over the batches of this run.
@@ -106,45 +124,40 @@ class Batches:
         Raises:
             UsageError: there is no whole batch.
         """
-        from pyspark.sql import functions as f
-
         if self.is_empty:
             raise UsageError(f"{self.folder} holds nothing yet")
-        names = "spark.sql.sources.partitionColumnTypeInference.enabled"
-        before = self._session.conf.get(names)
-        try:
-            # A topic may be named 007, of which Spark would make the number 7.
-            self._session.conf.set(names, "false")
-            frame = self._session.read.parquet(self.folder.path)
-        finally:
-            self._session.conf.set(names, before or "true")
-        return frame.withColumn(BATCH, f.col(BATCH).cast("bigint")).where(
-            f.col(BATCH) <= self.mark.last
-        )
+        return self._layout.read(self.mark.last)
 
-    # Spark repeats a micro-batch that a crash cut off. It overwrites only its own folders, so that
-    # leaves nothing twice, and the mark is written when all files are there. The measures are
-    # observed during the write, so the rows are read once.
+    # Spark repeats a micro-batch that a crash cut off. What its first try staged is replaced, or
+    # was committed by a layout that knows what it has: then only the mark is missing, and the
+    # totals, which were saved before. The measures are observed while the rows are written, so
+    # the rows are read once.
     def _append(self, frame: DataFrame, number: int, measures: Mapping[str, Column]) -> None:
         from pyspark.sql import Observation
-        from pyspark.sql import functions as f
 
         if number <= self.mark.last:
             return
-        seen = Observation()
-        rows = frame.observe(seen, *(value.alias(name) for name, value in measures.items()))
-        frame.sparkSession.conf.set("spark.sql.maxConcurrentOutputFileWriters", _OPEN_FILES)
-        (
-            rows.withColumn(BATCH, f.lit(number))
-            .write.mode("overwrite")
-            .option("partitionOverwriteMode", "dynamic")
-            .partitionBy(*self._by, BATCH)
-            .parquet(self.folder.path)
-        )
-        found = {name: int(value or 0) for name, value in seen.get.items()}
+        query = self._query()
+        if number <= self._layout.last(query):
+            found = self._pending(number)
+        else:
+            seen = Observation()
+            rows = frame.observe(seen, *(value.alias(name) for name, value in measures.items()))
+            staged = self._layout.stage(rows, number)
+            found = {name: int(value or 0) for name, value in seen.get.items()}
+            self.folder.replace(_PENDING, {"batch": number, "totals": found})
+            self._layout.commit(staged, query, number)
         self.totals = _sum(self.totals, found)
-        self._commit(Mark(self._query(), number, _sum(self.mark.totals, found)))
+        self._commit(Mark(query, number, _sum(self.mark.totals, found)))
         self.appended += 1
+
+    def _pending(self, number: int) -> dict[str, int]:
+        """The totals of a batch that was committed before its mark was written."""
+        saved = self.folder.read(_PENDING) or {}
+        if saved.get("batch") == number and isinstance(saved.get("totals"), dict):
+            return _sum({}, saved["totals"])
+        logger.warning("totals of batch %d in %s are gone: they are left out", number, self.folder)
+        return {}
 
     def _restore_mark(self, measures: Mapping[str, Column]) -> None:
         """Makes a mark that was removed anew from the checkpoint and the rows in the folder.
@@ -152,7 +165,8 @@ class Batches:
         Spark's checkpoint names a batch as done only after its mark was written, so a checkpoint
         with such batches had a mark.
         """
-        query, last = self._query(), self._last_done()
+        query = self._query()
+        last = max(self._last_done(), self._layout.last(query) if query else -1)
         if self.mark.query or not query or last < 0:
             return
         self.mark = Mark(query, last)
@@ -164,7 +178,7 @@ class Batches:
             )
         logger.warning(
             "%s is gone; what the folder holds was counted again: %s",
-            self.folder.inner(_MARK), totals,
+            self.folder.inner(MARK), totals,
         )  # fmt: skip
         self._commit(Mark(query, last, totals))
 
@@ -175,18 +189,18 @@ class Batches:
 
     def _commit(self, mark: Mark) -> None:
         self.folder.replace(
-            _MARK, {"query": mark.query, "last": mark.last, "totals": dict(mark.totals)}
+            MARK, {"query": mark.query, "last": mark.last, "totals": dict(mark.totals)}
         )
         self.mark = mark
 
     def _load(self) -> Mark:
-        found = self.folder.read(_MARK)
+        found = self.folder.read(MARK)
         if found is None:
             return Mark()
         try:
             return Mark(str(found["query"]), int(found["last"]), _sum({}, found["totals"]))
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise UsageError(f"{self.folder.inner(_MARK)} has a shape that is not ours") from None
+            raise UsageError(f"{self.folder.inner(MARK)} has a shape that is not ours") from None
 
     def _query(self) -> str:
         """The id in Spark's checkpoint; empty if there is none."""

@@ -38,6 +38,21 @@ def struct(ddl: str) -> StructType:
     return made
 
 
+def is_wider(schema: StructType, than: StructType) -> bool:
+    """Whether a schema has all columns of another one, also inside of structs, in their types."""
+    from pyspark.sql.types import StructType
+
+    types = {field.name: field.dataType for field in schema.fields}
+    for field in than.fields:
+        now, before = types.get(field.name), field.dataType
+        if isinstance(now, StructType) and isinstance(before, StructType):
+            if not is_wider(now, before):
+                return False
+        elif now != before:
+            return False
+    return True
+
+
 def inferred(session: SparkSession, frame: DataFrame, rows: int) -> StructType:
     """The schema of JSON bodies in a sample.
 

@@ -1,0 +1,1 @@
+"""Tables of Delta and Iceberg, to which Spark's executors write Parquet and the driver commits."""
