@@ -19,7 +19,6 @@ def staged_parts(
     stamp: Stamp,
     tables: Tables,
     settings: BrokerSettings,
-    *,
     world: Ports,
     host: bytes,
 ) -> tuple[Placing, Publication]:

@@ -241,6 +241,13 @@ class StagedLedger:
 
     def drop_old(self, now_ms: int) -> None:
         """Drops what was staged long ago and never decided, and writers whose time is over."""
+        for name in list(self._remembered):
+            writer, last = self._writers[name], self._writers[name].last
+            if last is not None and _is_over(last, now_ms):
+                writer.last = None
+                del self._remembered[name]
+                if not writer.attempts:
+                    del self._writers[name]
         while self._attempts:
             attempt = next(iter(self._attempts.values()))
             writer = self._writers[attempt.writer]
@@ -249,13 +256,6 @@ class StagedLedger:
             self._drop(writer, attempt)
             if writer.last is None and not writer.attempts:
                 del self._writers[attempt.writer]
-        for name in list(self._remembered):
-            writer, last = self._writers[name], self._writers[name].last
-            if last is not None and _is_over(last, now_ms):
-                writer.last = None
-                del self._remembered[name]
-                if not writer.attempts:
-                    del self._writers[name]
 
     def to_renew(self, now_ms: int) -> list[Writer]:
         """Writers whose newest record is old: it has to be stored again, the oldest first."""
