@@ -61,6 +61,8 @@ class Filled:
     size: int
 
 
+#: The name of the broker of ours.
+_BROKER = "broker-a"
 #: What can be run alone.
 PARTS = ("sink", "batch", "stream", "scan", "triggers", "latency", "cold")
 _OF_FILLED = {"batch", "stream", "scan", "cold"}
@@ -195,14 +197,19 @@ class _Bench:
                 spark.call("batch", source=_source(server, topic.name, **options), into="noop")
 
     def sink(self, rows: int) -> None:
-        """Rows of 100 B written, and how many a load generator sends to our broker at best."""
-        report = self._report("Spark writes 100 B")
+        """Rows of 100 B written, at least once and exactly once, and how many a load generator
+        sends to our broker at best."""
+        once = ("sprocket, once", self._servers["sprocket"], {"transactionBroker": _BROKER})
+        sides: list[tuple[str, Server, dict[str, str]]]
+        sides = [(name, server, {}) for name, server in self._servers.items()]
+        sides.insert(1, once)
+        report = Report("Spark writes 100 B", [name for name, *_ in sides])
         for master in ("local[1]", "local[2]"):
             with self._session(master) as spark:
                 measures: dict[str, Callable[[], Sample]] = {}
-                for name, server in self._servers.items():
+                for name, server, options in sides:
                     _create(spark, server, f"sink{master[6]}", QUEUES)
-                    source = _source(server, f"sink{master[6]}")
+                    source = _source(server, f"sink{master[6]}", **options)
 
                     def measure(server: Server = server, source: Source = source) -> Sample:
                         before = cpu_seconds(server.node.pid)

@@ -28,6 +28,7 @@ from sprocket.protocol.bodies import (
     TopicConfigList,
     UserBody,
 )
+from sprocket.protocol.bodies.staged import AttemptEntry, AttemptList
 from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.protocol.command import Header
 from sprocket.protocol.requests.account import (
@@ -50,6 +51,7 @@ from sprocket.protocol.requests.lock import LockQueues, UnlockQueues
 from sprocket.protocol.requests.offset import CloneOffset, ResetOffset
 from sprocket.protocol.requests.pop import AckMessages
 from sprocket.protocol.requests.send import SendBack, SendBatch, SendMessage
+from sprocket.protocol.requests.staged import PublishStaged
 from sprocket.protocol.requests.topic import CreateStaticTopic, CreateTopics, DeleteTopic
 from sprocket.protocol.requests.transaction import UNKNOWN, ResumeCheck
 from sprocket.store.state.snapshot import decode_state, encode_state
@@ -58,6 +60,7 @@ from sprocket.testing.loop import simulate
 from tests.broker.lite import lites
 from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, serving
 from tests.broker.pop.popping import ack, hide, items_of, pop
+from tests.broker.sending.test_staged import staging
 from tests.broker.sending.test_transactions import (
     HALF,
     OP,
@@ -115,6 +118,17 @@ async def sends_batch(asker: Asker) -> None:
     await asker.create("T", 2)
     header = SendBatch(producer_group="p", topic="T", queue_id=0, born_timestamp=1, batch=True)
     await done(asker, header, encode([BatchedMessage(0, b"a", ""), BatchedMessage(0, b"b", "")]))
+
+
+async def stages(asker: Asker) -> None:
+    await asker.create("T", 2)
+    await done(asker, staging(), encode([BatchedMessage(0, b"a", "")]))
+
+
+async def publishes(asker: Asker) -> None:
+    await stages(asker)
+    named = AttemptList(attempts=[AttemptEntry(name="a", requests=1)])
+    await done(asker, PublishStaged(writer="w", batch_id=0, is_first=True), named.encode())
 
 
 async def gives_back(asker: Asker) -> None:
@@ -347,6 +361,8 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.SEND_MESSAGE: (sends,),
     RequestCode.SEND_MESSAGE_V2: (sends_short,),
     RequestCode.SEND_BATCH_MESSAGE: (sends_batch,),
+    OwnRequestCode.STAGE_BATCH: (stages,),
+    OwnRequestCode.PUBLISH_STAGED: (publishes,),
     RequestCode.CONSUMER_SEND_MSG_BACK: (gives_back,),
     RequestCode.RECALL_MESSAGE: (recalls,),
     RequestCode.END_TRANSACTION: (commits_transaction, rolls_back),
@@ -477,7 +493,9 @@ async def known(asker: Asker) -> dict[str, Any]:
     """All that a broker knows and has to keep."""
     tables = asker.broker._parts.tables
     offsets = tables.offsets.to_json()["offsetTable"]
+    staged = asker.broker._parts.publication.ledger
     return {
+        "staged": {name: (writer.attempts, writer.last) for name, writer in staged.writers.items()},
         "topics": tables.topics.to_json()["topicConfigTable"],
         "groups": {**tables.groups.to_json(), "dataVersion": None},
         "offsets": {key: each for key, each in offsets.items() if SYSTEM_GROUP not in key},

@@ -59,12 +59,19 @@ def archive(names: str, folder: str) -> None:
 
 
 class Life:
-    """One life of the archive, in a session of processes of its own."""
+    """One life of the archive, or of another module's program, in a session of its own."""
 
-    def __init__(self, names: str, folder: Path) -> None:
+    def __init__(
+        self,
+        names: str,
+        folder: Path,
+        *,
+        module: str = "tests.spark.killing",
+        name: str = "--archive",
+    ) -> None:
         self._folder = folder
         self._before = self.batches()
-        command = [sys.executable, "-m", "tests.spark.killing", "--archive", names, str(folder)]
+        command = [sys.executable, "-m", module, name, names, str(folder)]
         self.log = folder / "archive.log"
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(

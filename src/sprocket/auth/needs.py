@@ -270,6 +270,9 @@ RULES: Mapping[int, Rule] = {
     R.SEND_REPLY_MESSAGE_V2: _SHORT_SEND,
     R.END_TRANSACTION: fields_rule(topic="topic", actions=PUB, may_lack=True),
     R.RECALL_MESSAGE: _SEND,
+    OWN.STAGE_BATCH: _SEND,
+    # The topics are known once the batches are read: its endpoint asks for the rights to each.
+    OWN.PUBLISH_STAGED: fields_rule(topic="topic", actions=PUB, may_lack=True),
     R.CONSUMER_SEND_MSG_BACK: fields_rule(group="group", actions=SUB),
     # Consumers.
     R.PULL_MESSAGE: _PULL,

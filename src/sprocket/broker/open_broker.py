@@ -344,6 +344,7 @@ class OpenBroker:
         """Prepares what writes messages of its own: a slave gets those from its master."""
         self.parts.delivery.start()
         self.parts.settlement.start()
+        self.parts.publication.start()
 
     async def _start_timers(self) -> None:
         if self.parts.timers is not None:
@@ -359,6 +360,7 @@ class OpenBroker:
         if parts.timed_delivery is not None:
             self._delivering.run("delivery of timed messages", parts.timed_delivery.run)
         self._delivering.run("questions about transactions", parts.check_loop.run)
+        self._delivering.run("publication of staged batches", parts.publication.run)
         self._delivering.run("return of popped messages", parts.pop.run)
         self._delivering.run("lite topics", parts.lite.run)
         if isinstance(self._recorder, AuditTopic):

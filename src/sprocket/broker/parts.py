@@ -37,6 +37,7 @@ from sprocket.broker.sending.transactions import (
     check_rules,
 )
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.staged_parts import staged_parts
 from sprocket.broker.tables.access import ReadAccess
 from sprocket.broker.tables.changes import ACCOUNTS, FILTERS, GROUPS, MODES, TOPICS
 from sprocket.broker.tables.files import StateFiles
@@ -126,11 +127,11 @@ class BrokerParts:
         self.pulls = self._pulls(store, settings, world.memory_bytes)
         self.quotas = self._quotas(settings)
         self.state = self._state(store, clock=clock)
-        self.timer_following: TimerFollowing | None = None
-        if (timers := self.timers) is not None:
-            self.timer_following = TimerFollowing(timers, lambda: settings.config.delay_save_ms)
+        self.timer_following = self._timer_following(settings)
         self.state_copy = self._state_copy(store, pool, number)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
+        staged = staged_parts(store, self.ingress, self.stamp, tables, settings, world, host)
+        self.placing, self.publication = staged
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
         self.pop = self._pop(store, settings, world=world, host=host)
         self.lite = LiteParts(
@@ -214,6 +215,11 @@ class BrokerParts:
             journal=self.followers.journal,
             measures=self.measures,
         )
+
+    def _timer_following(self, settings: BrokerSettings) -> TimerFollowing | None:
+        if self.timers is None:
+            return None
+        return TimerFollowing(self.timers, lambda: settings.config.delay_save_ms)
 
     def _pop(
         self, store: Store, settings: BrokerSettings, *, world: Ports, host: bytes

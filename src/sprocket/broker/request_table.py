@@ -39,6 +39,7 @@ from sprocket.broker.sending.replies import Replies
 from sprocket.broker.sending.retries import SendBacks
 from sprocket.broker.sending.run_reader import RunReader
 from sprocket.broker.sending.send import Sends
+from sprocket.broker.sending.staged import StagedRequests
 from sprocket.broker.sending.timers import TimerRequests
 from sprocket.broker.sending.transactions import TransactionRequests
 from sprocket.broker.settings import BrokerSettings
@@ -84,16 +85,10 @@ class RequestTable:
             parts.tables.accounts, parts.rights, parts.pool,
             lambda: parts.replication.master.address,
         )  # fmt: skip
-        placing = Placing(
-            self._tables.topics,
-            static=self._tables.mappings.by_topic,
-            settings=settings,
-            entropy=world.entropy,
-        )
-        messages, self._runs, reader = self._messages(placing)
+        messages, self._runs, reader = self._messages(parts.placing)
         self._kernel = KernelSends(
-            placing, parts.stamp, parts.ingress, parts.acknowledgement, store_host=place.packed,
-            is_wanted=settings.config.kernel,
+            parts.placing, parts.stamp, parts.ingress, parts.acknowledgement,
+            store_host=place.packed, is_wanted=settings.config.kernel,
         )  # fmt: skip
         self._table = {**messages, **self._consumers(), **self._operators()}
         self._table |= around(
@@ -173,6 +168,10 @@ class RequestTable:
             self._store, parts.acknowledgement, settlement=parts.settlement, rights=parts.rights,
             measures=parts.measures,
         )  # fmt: skip
+        staged = StagedRequests(
+            parts.publication, self._store, parts.acknowledgement, rights=parts.rights,
+            clock=self._clock,
+        )  # fmt: skip
         endpoints = {
             **sends.endpoints(),
             **replies.endpoints(),
@@ -182,6 +181,7 @@ class RequestTable:
             **parts.lite.endpoints(),
             **QueryRequests(self._store).endpoints(),
             **transactions.endpoints(),
+            **staged.endpoints(),
             **TimerRequests(
                 parts.timers,
                 parts.ingress,

@@ -25,6 +25,8 @@ _SENDS = (
     RequestCode.CONSUMER_SEND_MSG_BACK,
     RequestCode.SEND_REPLY_MESSAGE,
     RequestCode.SEND_REPLY_MESSAGE_V2,
+    OwnRequestCode.STAGE_BATCH,
+    OwnRequestCode.PUBLISH_STAGED,
 )
 _POPS = (
     RequestCode.POP_MESSAGE,

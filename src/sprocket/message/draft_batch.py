@@ -34,7 +34,8 @@ class DraftBatch(msgspec.Struct, gc=False):
     """Messages before they are in the log, at least one.
 
     Attributes:
-        topic, queue_number, sys_flag, born_ms, born_host: of all of them, as in `Draft`.
+        topic, queue_number, sys_flag, born_ms, born_host, prepared_offset: of all of them, as in
+            `Draft`.
         flags, bodies, tag_codes, keys: of each, as in `Draft`.
         unique_keys: the same in UTF-8.
         properties: of each, as text in UTF-8, ...
@@ -53,14 +54,15 @@ class DraftBatch(msgspec.Struct, gc=False):
     tag_codes: Sequence[int]
     keys: list[str]
     unique_keys: list[bytes]
+    prepared_offset: int = 0
 
     def drafts(self) -> list[Draft]:
         """Each message by itself."""
         return [
             Draft(
                 self.topic, self.queue_number, body, text + self.properties_end, tag_code, flag,
-                self.sys_flag, self.born_ms, self.born_host, keys=keys,
-                unique_key=unique_key.decode(),
+                self.sys_flag, self.born_ms, self.born_host, 0, self.prepared_offset, keys,
+                unique_key.decode(),
             )
             for flag, body, text, tag_code, keys, unique_key in zip(
                 self.flags, self.bodies, self.properties, self.tag_codes, self.keys,
@@ -103,7 +105,7 @@ def encode_batch(
     """
     alone = Draft(
         batch.topic, batch.queue_number, b"", b"", 0, 0, batch.sys_flag, batch.born_ms,
-        batch.born_host,
+        batch.born_host, 0, batch.prepared_offset,
     )  # fmt: skip
     form = encoder.encode(alone, topic, log_offset, queue_offset, stored_ms)
     head_bytes = len(form) - len(topic) - _LENGTH.size

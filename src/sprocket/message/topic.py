@@ -31,6 +31,8 @@ SELF_TEST = "SELF_TEST_TOPIC"
 OFFSET_MOVED = "OFFSET_MOVED_EVENT"
 CHECKPOINT = "CHECKPOINT_TOPIC"
 TIMER = "rmq_sys_wheel_timer"
+#: Batches that a writer has staged, and which of them are published: Sprocket's alone.
+STAGED = f"{SYSTEM_PREFIX}sprocket_staged"
 #: The group whose offsets say how far the revive queues are done. Source: PopAckConstants.
 REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"
 _REVIVE_PREFIX = f"{SYSTEM_PREFIX}REVIVE_LOG_"
@@ -51,7 +53,9 @@ SYSTEM_TOPICS = frozenset(
 )
 REPLY_SUFFIX = "_REPLY_TOPIC"
 #: System topics to which producers may not send.
-CLOSED_TOPICS = frozenset({SCHEDULE, HALF, HALF_SETTLED, CHECKS_EXHAUSTED, SELF_TEST, OFFSET_MOVED})
+CLOSED_TOPICS = frozenset(
+    {SCHEDULE, HALF, HALF_SETTLED, CHECKS_EXHAUSTED, SELF_TEST, OFFSET_MOVED, STAGED}
+)
 
 READ = 0b100
 WRITE = 0b010

@@ -225,6 +225,8 @@ class OwnRequestCode(IntEnum):
     MEMBER_STATE = 30_311
     HAND_OVER = 30_312
     PROXIED_CLIENTS = 30_321
+    STAGE_BATCH = 30_331
+    PUBLISH_STAGED = 30_332
 
 
 class OwnResponseCode(IntEnum):

@@ -14,12 +14,14 @@ from sprocket.protocol.requests.lite import PopLite
 from sprocket.protocol.requests.pop import Notification, PeekMessage, PopMessage
 from sprocket.protocol.requests.pull import SUSPEND, LitePullMessage, PullMessage
 from sprocket.protocol.requests.send import SendBatch, SendMessage, SendMessageV2
+from sprocket.protocol.requests.staged import StageBatch
 
 #: Requests that bring messages in; above a limit they are refused.
-SENDS: dict[int, type[SendMessage | SendMessageV2]] = {
+SENDS: dict[int, type[SendMessage | SendMessageV2 | StageBatch]] = {
     Code.SEND_MESSAGE: SendMessage,
     Code.SEND_MESSAGE_V2: SendMessageV2,
     Code.SEND_BATCH_MESSAGE: SendBatch,
+    OwnRequestCode.STAGE_BATCH: StageBatch,
 }
 #: Requests that take messages out; above a limit they wait.
 READS: dict[int, type[PullMessage | PopMessage | PopLite | PeekMessage | Notification]] = {
@@ -45,6 +47,7 @@ VITAL = frozenset(
         Code.BROKER_HEARTBEAT, Code.REGISTER_BROKER, Code.UNREGISTER_BROKER,
         *OwnRequestCode,
     }
+    - SENDS.keys()
 )  # fmt: skip
 #: Requests by which an operator sees and changes limits.
 FREE = frozenset(

@@ -12,6 +12,7 @@ from sprocket.testing import (
     promoted,
     replicated,
     scenarios,
+    staged,
     timed,
     transacted,
 )
@@ -23,6 +24,7 @@ from sprocket.testing.popping import POPPING
 from sprocket.testing.promoted import PROMOTED
 from sprocket.testing.replicated import REPLICATED
 from sprocket.testing.scenarios import SCENARIOS
+from sprocket.testing.staged import STAGED
 from sprocket.testing.timed import TIMED
 from sprocket.testing.transacted import TRANSACTED
 
@@ -39,6 +41,7 @@ PLAYS: dict[str, Play] = {
     **dict.fromkeys(PROMOTED, promoted.play),
     **dict.fromkeys(ELECTED, elected.play),
     **dict.fromkeys(ESCAPED, escaped.play),
+    **dict.fromkeys(STAGED, staged.play),
 }
 #: A sentence about each scenario.
 DOCS: dict[str, str] = {
@@ -51,6 +54,7 @@ DOCS: dict[str, str] = {
     **{name: promotion.doc for name, promotion in PROMOTED.items()},
     **{name: group.doc for name, group in ELECTED.items()},
     **{name: escaping.doc for name, escaping in ESCAPED.items()},
+    **{name: staging.doc for name, staging in STAGED.items()},
 }
 
 

@@ -51,14 +51,27 @@ class WriteOptions(Credentials, BodyOptions):
         "Name of a property that gets a text which is the same when a task is run again: consumers "
         "can drop repeats by it.",
     )
+    transaction_broker: str | None = option(
+        "transactionBroker",
+        values.text,
+        "Name of the broker that gets all rows, and shows those of a micro-batch or of a batch "
+        "write exactly once, when all are there. Without it rows are seen as they come, at least "
+        "once.",
+    )
+    transaction_begin: int | None = option(
+        "transactionBegin",
+        values.whole(0),
+        "Number of a micro-batch with which a stream may begin at a transactionBroker that knows "
+        "nothing of it; 0 always may.",
+    )
     group: str = option(
         "group", values.group, "Producer group in requests to brokers.", default="sprocket-spark"
     )
-    batch_records: int = option(
+    records_asked: int | None = option(
         "batchMaxRecords",
         values.whole(1, 10_000),
-        "Most messages in one request. 1 for brokers that take no batches.",
-        default=256,
+        "Most messages in one request. 1 for brokers that take no batches. 256 if it is not given, "
+        "with transactionBroker 512.",
     )
     batch_bytes: int = option(
         "batchMaxBytes",
@@ -78,6 +91,12 @@ class WriteOptions(Credentials, BodyOptions):
         "How many times in a row a request is sent again before the task fails.",
         default=10,
     )
+
+    @property
+    def batch_records(self) -> int:
+        """Most messages in one request."""
+        usual = 256 if self.transaction_broker is None else 512
+        return usual if self.records_asked is None else self.records_asked
 
 
 def write_options(given: Mapping[str, str]) -> WriteOptions:

@@ -34,7 +34,7 @@ from sprocket.message.ids import UniqueIds
 from sprocket.message.message import Message
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import is_retry_topic
-from sprocket.protocol.requests.send import SendMessageV2
+from sprocket.protocol.command import Header
 from sprocket.runtime.clock import SystemClock
 from sprocket.spark.brokers.connection import BlockingConnection
 from sprocket.spark.brokers.pool import ConnectionPool
@@ -54,14 +54,19 @@ class WriteFailed(SprocketError):
 
 
 @dataclass(slots=True)
-class _Request:
-    """One request, the queue that its rows chose, the queue it went to, and its failed attempts."""
+class Request:
+    """One request, the queue that its rows chose, the queue it went to, and its failed attempts.
+
+    Attributes:
+        number: counts those that are staged; -1 until it is sent.
+    """
 
     envelope: Envelope
     messages: int
     fixed: QueueId | None
     attempts: Attempts
     queue: QueueId | None = None
+    number: int = -1
 
 
 class _Packed:
@@ -111,7 +116,7 @@ class Sender:
         self._queues: dict[str, tuple[QueueId, ...]] = {}
         self._chooser = QueueChooser(int.from_bytes(os.urandom(2)))
         #: Requests without a reply yet, in the order of sending, with connection and number.
-        self._under_way: deque[tuple[_Request, BlockingConnection, int]] = deque()
+        self._under_way: deque[tuple[Request, BlockingConnection, int]] = deque()
         self._gathered: dict[tuple[str, QueueId | None], list[Message]] = {}
         self._gathered_bytes: dict[tuple[str, QueueId | None], int] = {}
         #: By topic.
@@ -171,7 +176,7 @@ class Sender:
         packed = self._packed[topic]
         if count := packed.count:
             envelope = batch_envelope(topic, packed.take(), self.ids, self._clock.now_ms())
-            self._post(_Request(envelope, count, None, self._attempts()))
+            self._post(Request(envelope, count, None, self._attempts()))
 
     def finish(self) -> None:
         """Returns when all messages are acknowledged.
@@ -200,13 +205,13 @@ class Sender:
         if messages:
             self._post(self._request(messages, key[1]))
 
-    def _request(self, messages: Sequence[Message], fixed: QueueId | None) -> _Request:
+    def _request(self, messages: Sequence[Message], fixed: QueueId | None) -> Request:
         now_ms = self._clock.now_ms()
         if len(messages) == 1:
             envelope = seal(messages[0], self.ids, now_ms, JAVA_PACKING)
         else:
             envelope = seal_batch(messages, self.ids, now_ms, JAVA_PACKING)
-        return _Request(envelope, len(messages), fixed, self._attempts())
+        return Request(envelope, len(messages), fixed, self._attempts())
 
     def _attempts(self) -> Attempts:
         return Attempts(self._options.retries, pauses(_PAUSE_FIRST_S, _PAUSE_LONGEST_S))
@@ -248,7 +253,7 @@ class Sender:
             found = self._queues[topic] = route.writable
         return found
 
-    def _post(self, request: _Request) -> None:
+    def _post(self, request: Request) -> None:
         """Sends a request. Its reply is awaited when it is the oldest pending one.
 
         A few requests are pending at once, because a broker that flushes or copies each message
@@ -295,7 +300,7 @@ class Sender:
             return
         self.acknowledged += request.messages
 
-    def _failed(self, request: _Request, error: SprocketError) -> None:
+    def _failed(self, request: Request, error: SprocketError) -> None:
         """Counts a failed attempt; raises if it was the last."""
         broker = request.queue.broker if request.queue else ""
         self._queues.pop(request.envelope.topic, None)
@@ -303,10 +308,14 @@ class Sender:
             place = request.queue or f"topic {request.envelope.topic}"
             raise WriteFailed(
                 f"{place}: {request.messages} messages were not accepted after "
-                f"{request.attempts.count} attempts: {error}"
+                f"{request.attempts.count} attempts: {self._failure(error)}"
             ) from error
 
-    def _header(self, request: _Request, queue: QueueId) -> SendMessageV2:
+    def _failure(self, error: SprocketError) -> SprocketError:
+        """The error as the user gets it."""
+        return error
+
+    def _header(self, request: Request, queue: QueueId) -> Header:
         return request.envelope.header(
             queue, group=self._options.group, new_topic_queues=NEW_TOPIC_QUEUES
         )

@@ -15,16 +15,17 @@ class RocketMQStreamWriter(DataSourceStreamArrowWriter):
     """The write of each micro-batch; Spark makes a new one for every batch."""
 
     def __init__(self, options: WriteOptions) -> None:
-        self._writer = RowWriter(options)
+        self._writer = RowWriter(options, is_stream=True)
 
     def write(self, iterator: Iterator[Any]) -> Written:
         """Sends the rows of one task."""
         return self._writer.send(iterator)
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:
-        """Does nothing: all tasks of a micro-batch are done, and their messages acknowledged."""
+        """Publishes what is staged; without `transactionBroker` all messages are there already."""
+        self._writer.publish(messages)
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:
         """Does nothing: a task failed. Messages that were sent stay, and are sent again with the
-        batch.
+        batch; those that were staged are never seen.
         """

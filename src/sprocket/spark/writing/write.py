@@ -1,7 +1,7 @@
 """The batch write that Spark calls: each task sends its rows and counts the acknowledged ones.
 
 At least once: a task that runs again sends its rows again. `idempotencyProperty` gives each row a
-text that is the same both times.
+text that is the same both times. With `transactionBroker` exactly once: see `staging`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ from sprocket.spark.worker import task_counter
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from sprocket.spark.writing.staging import StagedPart, StagingSender
+
 logger = logging.getLogger(__name__)
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """How many messages of a task were acknowledged."""
+    """How many messages of a task were acknowledged, and what is staged of them."""
 
     messages: int
+    staged: StagedPart | None = None
 
 
 class RowWriter:
@@ -38,10 +41,12 @@ class RowWriter:
 
     Args:
         options: how to write.
+        is_stream: whether its tasks write a micro-batch of a stream.
     """
 
-    def __init__(self, options: WriteOptions) -> None:
+    def __init__(self, options: WriteOptions, *, is_stream: bool = False) -> None:
         self._options = options
+        self._is_stream = is_stream
         #: Identifies this write; tasks that run again have the same name.
         self._name = uuid.uuid4().hex[:12]
 
@@ -61,7 +66,8 @@ class RowWriter:
         task_counter.task_begins()
         name = self._task_name()
         messages = RowMessages(self._options, name)
-        with Sender(self._options) as sender:
+        staging = self._staging()
+        with staging or Sender(self._options) as sender:
             packer, clock = RowPacker(self._options, sender.ids, name), SystemClock()
             for batch in encoded(batches, self._options):
                 packed = packer.pack(batch, clock.now_ms(), messages.count)
@@ -71,7 +77,46 @@ class RowWriter:
                 sender.send_packed(packed)
                 messages.skip(batch.num_rows)
             sender.finish()
-            return Written(sender.acknowledged)
+            return Written(sender.acknowledged, None if staging is None else staging.part)
+
+    def publish(self, messages: Sequence[Any]) -> None:
+        """Makes what the tasks have staged visible.
+
+        Args:
+            messages: what `send` has returned in each task that counts.
+
+        Raises:
+            WriteFailed: the broker does not do it.
+        """
+        parts = [one.staged for one in messages if one is not None and one.staged is not None]
+        if not parts:
+            return
+        from sprocket.spark.writing.staging import BATCH_KEPT_S, STREAM_KEPT_S, publish
+
+        batch_id = parts[0].batch_id
+        done = publish(
+            self._options,
+            parts,
+            is_first=batch_id in (0, self._options.transaction_begin),
+            keep_seconds=STREAM_KEPT_S if self._is_stream else BATCH_KEPT_S,
+            waits=not self._is_stream,  # the next micro-batch need not wait for the broker
+        )
+        if done.is_repeat:
+            logger.warning("micro-batch %d was published before", batch_id)
+
+    def _staging(self) -> StagingSender | None:
+        """What stages the rows of this attempt of a task; None if rows are seen at once."""
+        if self._options.transaction_broker is None:
+            return None
+        from sprocket.spark.writing.staging import StagedPart, StagingSender
+
+        # A program that `foreachBatch` calls may write several times in one micro-batch, so only a
+        # streaming write is a transaction by the number of its micro-batch.
+        writer, batch_id = self._name, 0
+        if self._is_stream and (found := _micro_batch()) is not None:
+            writer, batch_id = found[0], int(found[1])
+        part = StagedPart(writer, batch_id, uuid.uuid4().hex)
+        return StagingSender(self._options, part)
 
     def _task_name(self) -> str:
         """A name that stays the same if the task runs again; in a stream even after a restart."""
@@ -80,10 +125,21 @@ class RowWriter:
         task = TaskContext.get()
         if task is None:
             return self._name
-        query = task.getLocalProperty("sql.streaming.queryId")
-        batch = task.getLocalProperty("streaming.sql.batchId")
-        name = f"{query}-{batch}" if query and batch else self._name
+        found = _micro_batch()
+        name = self._name if found is None else f"{found[0]}-{found[1]}"
         return f"{name}-{task.partitionId()}"
+
+
+def _micro_batch() -> tuple[str, str] | None:
+    """The query and the micro-batch of the task that runs here; None if it is of no stream."""
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    if task is None:
+        return None
+    query = task.getLocalProperty("sql.streaming.queryId")
+    batch = task.getLocalProperty("streaming.sql.batchId")
+    return (query, batch) if query and batch else None
 
 
 class RocketMQWriter(DataSourceArrowWriter):
@@ -97,7 +153,8 @@ class RocketMQWriter(DataSourceArrowWriter):
         return self._writer.send(iterator)
 
     def commit(self, messages: Sequence[Any]) -> None:
-        """Logs that all tasks are done."""
+        """Publishes what is staged, and logs that all tasks are done."""
+        self._writer.publish(messages)
         logger.info("%d messages written", _total(messages))
 
     def abort(self, messages: Sequence[Any]) -> None:

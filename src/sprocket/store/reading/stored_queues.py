@@ -6,12 +6,15 @@ its own parts, which continue where the last master was, read what consumers mus
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
 from sprocket.message.offsets import QueueOffset
+from sprocket.message.record import Record, parse
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.reading.queue_reader import NO_QUEUE, ReadResult, read_queue
 from sprocket.store.views.consume_queue import ConsumeQueue
+from sprocket.store.views.replay import after_blank
 
 
 class StoredQueues:
@@ -27,6 +30,17 @@ class StoredQueues:
         """The offset after the last message; 0 for a queue without messages."""
         queue = self._by_name.get((topic, queue_number))
         return QueueOffset(0 if queue is None else queue.max_offset)
+
+    def records_from(self, log_offset: int) -> Iterator[Record]:
+        """All records of the log from one on, in order."""
+        while True:
+            log_offset = after_blank(self._log, log_offset)
+            try:
+                record = parse(self._log.record_at(log_offset))
+            except (OffsetOutOfRange, CorruptRecord):
+                return
+            yield record
+            log_offset += record.size
 
     def read(
         self, topic: str, queue_number: int, offset: int, *, count_max: int, bytes_max: int
