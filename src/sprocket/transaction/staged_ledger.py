@@ -186,8 +186,12 @@ class StagedLedger:
         self._staged_next = offset + 1
         writer = self._writers.setdefault(head.writer, Writer(head.owner))
         attempt = writer.attempts.get(head.attempt)
-        if attempt is not None and self._is_old(writer, attempt, stored_ms):
-            self._drop(writer, attempt)  # a start reads what was dropped already
+        # A start reads what was dropped already: one that is old, or one whose transaction was
+        # decided without it, as its name would not have been taken for another one otherwise.
+        if attempt is not None and (
+            attempt.batch != head.batch or self._is_old(writer, attempt, stored_ms)
+        ):
+            self._drop(writer, attempt)
             attempt = None
         if attempt is None:
             attempt = Attempt(head.writer, head.batch, head.attempt, offset, stored_ms, {}, {}, {})
