@@ -51,7 +51,10 @@ def test_wrong_words_are_told_the_nearest_right_ones() -> None:
 
 def test_values_that_make_no_sense_are_refused_before_spark_starts() -> None:
     outcome = sprocket("pipeline", "run", "archive", "--to", "a", "--body", "xml")
-    assert (outcome.code, outcome.err) == (2, "sprocket: body is one of raw, json, decoded: 'xml'\n")
+    assert (outcome.code, outcome.err) == (
+        2,
+        "sprocket: body is one of raw, json, decoded: 'xml'\n",
+    )
     outcome = sprocket("pipeline", "run", "trace", "--since", "once")
     assert outcome.code == 2
     assert "a time is first, last" in outcome.err
