@@ -15,9 +15,15 @@ def test_a_byte_order_mark_is_no_part_of_the_text(encoding: str) -> None:
     assert decode("a=\u00e9\n".encode(encoding)) == "a=\u00e9\n"
 
 
-@given(some.binary(max_size=50))
-def test_all_bytes_decode(content: bytes) -> None:
-    decode(content)
+@given(
+    some.sampled_from([b"", b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf"]), some.binary(max_size=50)
+)
+def test_all_bytes_decode(mark: bytes, content: bytes) -> None:
+    decode(mark + content)
+
+
+def test_half_a_character_is_found() -> None:
+    assert undecoded(decode("ab".encode("utf-16")[:-1])) == "byte 0xFF"
 
 
 def test_bytes_of_another_encoding_are_found_where_they_matter() -> None:

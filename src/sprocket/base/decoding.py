@@ -2,7 +2,7 @@
 
 Editors put a byte order mark before a text, Windows' also write UTF-16, and comments may be in any
 encoding. Bytes that are not UTF-8 become lone surrogates, as everywhere in Python, and harm only
-where they are used: `undecoded` finds them.
+where they are used: `undecoded` finds them. So does half a character at the end of UTF-16.
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ import codecs
 
 from sprocket.base.errors import UsageError
 
+#: In place of half a character: what a byte 0xFF becomes, which is in no UTF-8.
+_HALF = "\udcff"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def decode(content: bytes) -> str:
     """The text of a file, without its byte order mark."""
     if content.startswith(_UTF16):
-        return content.decode("utf-16", "surrogatepass")
+        whole = len(content) // 2 * 2
+        text = content[:whole].decode("utf-16", "surrogatepass")
+        return text if whole == len(content) else text + _HALF
     return content.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
 
 
