@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from sprocket.audit.codes import CHANGES, CHANGES_BY_OTHERS, UNRECORDED
+from sprocket.audit.codes import CHANGES, CHANGES_BY_OTHERS, CHANGES_BY_TOOLS, UNRECORDED
 from sprocket.nameserver.nameserver import NameServer
 from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from tests.broker.parts import Asker, play
 
-TABLES = (CHANGES, CHANGES_BY_OTHERS, UNRECORDED)
+TABLES = (CHANGES, CHANGES_BY_OTHERS, CHANGES_BY_TOOLS, UNRECORDED)
 
 
 def test_each_code_of_rocketmq_and_of_this_project_is_in_one_table() -> None:

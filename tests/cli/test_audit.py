@@ -36,6 +36,22 @@ def test_what_was_changed_is_shown_and_chosen(tmp_path: Path) -> None:
     assert len(sprocket("audit", "show", str(folder), "--since", "1h").lines) > 3
 
 
+def test_a_message_that_is_sent_again_is_recorded_and_no_other(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    with running_node(str(store), AuditConfig(enabled=True)) as names:
+        for body in ("one", "two"):
+            sent = sprocket("send", "orders", body, "--key", body, "--json", "-n", names)
+            assert sent.code == 0, sent.err
+        found = sprocket("message", "find", "orders", "one", "--json", "-n", names)
+        (line,) = found.lines
+        again = ("message", "resend", json.loads(line)["message_id"], "--topic", "orders", "--yes")
+        done = sprocket(*again, "-n", names)
+        assert done.code == 0, done.err
+    shown = sprocket("audit", "show", str(store / "audit"), "--json").lines
+    sends = [each for each in map(json.loads, shown) if "SEND" in each["request"]]
+    assert [each["named"]["topic"] for each in sends] == ["orders"]
+
+
 def test_the_entries_of_a_topic_are_shown_in_the_same_way(tmp_path: Path) -> None:
     store = tmp_path / "store"
     with running_node(str(store), BrokerConfig(port=0, audit_topic="audit-log")) as names:

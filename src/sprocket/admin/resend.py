@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from sprocket.admin import groups, reading, topics
 from sprocket.admin.caller import Caller
+from sprocket.audit.codes import TOOLS
 from sprocket.base.errors import ConsumerOffline, NotLeaderForQueue, RouteNotFound, UsageError
 from sprocket.clientcore.envelope import NEW_TOPIC_QUEUES, Envelope
 from sprocket.message import properties as names
@@ -24,10 +25,8 @@ from sprocket.message.topic import dead_letter_topic, is_writable, retry_topic
 from sprocket.protocol.bodies import RunningInfo
 from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.client import ConsumerRunning
-from sprocket.protocol.requests.send import SendMessageV2, SendReply
+from sprocket.protocol.requests.send import SendMessage, SendMessageV2, SendReply
 
-#: The producer group of RocketMQ's tools.
-_SENDER = "CLIENT_INNER_PRODUCER"
 #: Properties that RocketMQ sets; some of them are not reserved names.
 _OWN = names.RESERVED | {
     names.TRANSACTION_ID,
@@ -94,7 +93,7 @@ async def send(caller: Caller, sealed: Envelope) -> Resent:
     """
     part = await _writable(caller, sealed.topic, preferred="")
     queue = QueueId(sealed.topic, part.broker, sealed.born_ms % part.write_queues)
-    header = sealed.header(queue, group=_SENDER, new_topic_queues=NEW_TOPIC_QUEUES)
+    header = sealed.header(queue, group=TOOLS, new_topic_queues=NEW_TOPIC_QUEUES)
     return await _ask(caller, part, header, bytes(sealed.body), message_id=sealed.message_id)
 
 
@@ -173,8 +172,9 @@ async def _send(
     for name in (names.TAGS, names.KEYS):
         if name in message.properties:
             kept[name] = message.properties[name]
-    header = SendMessageV2(
-        producer_group=_SENDER,
+    # In this form an audit log has it: see `sprocket.audit.codes.CHANGES_BY_TOOLS`.
+    header = SendMessage(
+        producer_group=TOOLS,
         topic=topic,
         queue_id=queue_number,
         born_timestamp=message.born_ms,
@@ -187,7 +187,12 @@ async def _send(
 
 
 async def _ask(
-    caller: Caller, part: topics.TopicPart, header: SendMessageV2, body: bytes, *, message_id: str
+    caller: Caller,
+    part: topics.TopicPart,
+    header: SendMessage | SendMessageV2,
+    body: bytes,
+    *,
+    message_id: str,
 ) -> Resent:
     try:
         reply = await caller.ask(part.addresses[MASTER], header, body=body)

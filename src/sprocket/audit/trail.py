@@ -11,10 +11,11 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from sprocket.audit.codes import CHANGES, CHANGES_BY_OTHERS
+from sprocket.audit.codes import CHANGES, CHANGES_BY_OTHERS, CHANGES_BY_TOOLS, TOOLS
 from sprocket.audit.entries import BODY_NAMES, BodyNames, name_of_code, named_by
 from sprocket.audit.recorder import AuditRecorder
 from sprocket.base.deadline import loop_ms
+from sprocket.base.errors import RemoteProtocolError
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting.endpoints import EventualResponse, Response
 from sprocket.remoting.transport import Peer
@@ -68,7 +69,7 @@ class AuditTrail:
 
     def is_recorded(self, code: int) -> bool:
         """Whether requests of this code may be recorded."""
-        return code in CHANGES or code in CHANGES_BY_OTHERS
+        return code in CHANGES or code in CHANGES_BY_OTHERS or code in CHANGES_BY_TOOLS
 
     # A request whose sender hangs up is recorded too: a task of its own ends in any case, even if
     # the one that would have sent the reply is cancelled before its first step.
@@ -106,6 +107,8 @@ class AuditTrail:
     def _see(
         self, command: Command, peer: Peer, response: Response, user: str | None = None
     ) -> None:
+        if command.code in CHANGES_BY_TOOLS and not _is_by_tools(command):
+            return
         named = named_by(command, self._bodies)
         times = 1
         if command.code in CHANGES_BY_OTHERS:
@@ -145,3 +148,10 @@ class AuditTrail:
     def changed_role(self, name: str, **named: object) -> None:
         """Records that the server changed its role."""
         self._log.record_event(name, named)
+
+
+def _is_by_tools(command: Command) -> bool:
+    try:
+        return command.fields.get("producerGroup") == TOOLS
+    except RemoteProtocolError:
+        return False

@@ -122,7 +122,12 @@ class Dispatch:
             if trail is not None and trail.is_recorded(code):
                 self._endpoints[code] = self._recorded(endpoints[code], trail)
         self._refusals = dict(refusals)
-        self._run_endpoints = dict(run_endpoints or {})
+        #: A request that may be recorded is answered alone.
+        self._run_endpoints = {
+            code: run
+            for code, run in (run_endpoints or {}).items()
+            if trail is None or not trail.is_recorded(code)
+        }
         self._quotas = quotas
         self._kernel = kernel if check is None else None
         self._check = check
