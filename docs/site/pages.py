@@ -20,7 +20,7 @@ GUIDE: Mapping[str, tuple[str, ...]] = {
     "Messages": ("sending", "topics", "delays", "transactions", "filters", "lite",
                  "schemas"),
     "Consumers": ("consuming", "pop", "ordering", "retries", "offsets", "grpc", "tracing"),
-    "Applications": ("web", "faststream", "airflow", "testing"),
+    "Applications": ("web", "faststream", "airflow", "task-queues", "testing"),
     "Spark": ("spark", "spark-state", "pipelines", "lakehouse"),
     "Running brokers": (
         "deploying", "durability", "replication", "failover", "backups", "upgrading", "operating",
