@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.scale import connections, members, routes, scan, spark, streams, topics
+from bench.scale import console as web_console
 
 #: The parts by name.
 PARTS: dict[str, Callable[[Console, Path, bool], None]] = {
@@ -23,6 +24,7 @@ PARTS: dict[str, Callable[[Console, Path, bool], None]] = {
     "spark": spark.measure,
     "streams": streams.measure,
     "scan": scan.measure,
+    "console": web_console.measure,
 }
 
 

@@ -40,7 +40,8 @@ def measure(console: Console, folder: Path, quick: bool) -> None:
     report.show(console)
 
 
-def _measured(folder: Path, count: int) -> Sample:
+def with_topics(folder: Path, count: int) -> None:
+    """Makes the store of a node with so many topics, which starts with them."""
     file = folder / "sprocket" / "config" / "topics.json"
     with sprocket_node(folder):
         pass
@@ -48,8 +49,12 @@ def _measured(folder: Path, count: int) -> Sample:
     form = next(iter(table["topicConfigTable"].values()))
     own = {"readQueueNums": _QUEUES, "writeQueueNums": _QUEUES, "perm": 6}
     for number in range(count):
-        table["topicConfigTable"][_name(number)] = {**form, "topicName": _name(number), **own}
+        table["topicConfigTable"][name_of(number)] = {**form, "topicName": name_of(number), **own}
     file.write_text(json.dumps(table))
+
+
+def _measured(folder: Path, count: int) -> Sample:
+    with_topics(folder, count)
     began = time.perf_counter()
     with sprocket_node(folder) as node:
         started = time.perf_counter() - began
@@ -68,7 +73,7 @@ def _measured(folder: Path, count: int) -> Sample:
         }
         used = min(_USED, count)
         began = time.perf_counter()
-        requests = [frame(310, send_fields(_name(n), 0, n), b"x" * 128) for n in range(used)]
+        requests = [frame(310, send_fields(name_of(n), 0, n), b"x" * 128) for n in range(used)]
         drive(node.broker_port, requests, total=used)
         sample[FIRST] = (time.perf_counter() - began) / used * 1000
         os.kill(node.pid, signal.SIGKILL)
@@ -78,12 +83,13 @@ def _measured(folder: Path, count: int) -> Sample:
     return sample
 
 
-def _name(number: int) -> str:
+def name_of(number: int) -> str:
+    """The name of a topic."""
     return f"BenchTopic{number:06}"
 
 
 def _route(node: Node) -> float:
-    request = frame(105, {"topic": _name(7)})
+    request = frame(105, {"topic": name_of(7)})
     times = []
     for _ in range(20):
         began = time.perf_counter()
