@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,10 +23,12 @@ import dramatiq
 from dramatiq import Worker
 from dramatiq.errors import ConnectionClosed, QueueJoinTimeout, QueueNotFound
 
+from sprocket.base.errors import SendFailed
 from sprocket.integrations.dramatiq import QueueOptions, RocketMQDramatiqBroker
 from sprocket.integrations.dramatiq.consumer import BlockingTaskQueues
 
 pytestmark = pytest.mark.process
+ROOT = Path(__file__).resolve().parents[3]
 WAIT = 60.0
 
 
@@ -135,3 +142,61 @@ def test_queues_are_flushed_and_what_cannot_be_is_refused(broker: RocketMQDramat
     with pytest.raises(ConnectionClosed):
         dramatiq.actor(lambda: None, broker=away, actor_name="away").send()
     away.close()
+
+
+def test_a_send_that_fails_is_a_closed_connection(
+    broker: RocketMQDramatiqBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    actor = dramatiq.actor(lambda: None, broker=broker, actor_name="nothing")
+    actor.send()
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise SendFailed("no broker answers")
+
+    monkeypatch.setattr(BlockingTaskQueues, "send", fail)
+    with pytest.raises(ConnectionClosed):
+        actor.send()
+
+
+def test_the_message_of_a_worker_that_is_killed_is_done_by_another(
+    own_rocketmq: NodeThread, tmp_path: Path
+) -> None:
+    from tests.integrations.dramatiq import shop
+
+    notes = tmp_path / "notes"
+
+    def lines(word: str) -> list[str]:
+        text = notes.read_text() if notes.exists() else ""
+        return [line for line in text.splitlines() if line.startswith(word)]
+
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    command = [sys.executable, "-m", "dramatiq", "tests.integrations.dramatiq.shop:broker"]
+    started: list[subprocess.Popen[bytes]] = []
+
+    def work() -> None:
+        with (tmp_path / "worker.log").open("ab") as log:
+            started.append(
+                subprocess.Popen(
+                    [*command, "--processes", "1", "--threads", "1"],
+                    env={**os.environ, "PYTHONPATH": path},
+                    cwd=tmp_path,
+                    stdout=log,
+                    stderr=log,
+                )
+            )
+
+    try:
+        shop.note.send(str(notes))
+        shop.broker.close()
+        work()
+        until(lambda: lines("begun"))
+        os.kill(int(lines("begun")[0].split()[1]), signal.SIGKILL)
+        work()
+        until(lambda: lines("ended"))
+    finally:
+        for worker in started:
+            worker.terminate()
+        for worker in started:
+            worker.wait(WAIT)
+    assert len(set(lines("begun"))) == 2
+    assert len(lines("ended")) == 1
