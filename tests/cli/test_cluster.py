@@ -9,6 +9,7 @@ import pytest
 
 from sprocket.broker.config import BrokerConfig
 from tests.cli.parts import eventually, running_node, sprocket
+from tests.compat.javaland import free_broker_port
 from tests.election.etcds import Etcd, needs_etcd
 
 pytestmark = pytest.mark.process
@@ -64,7 +65,9 @@ def test_a_group_that_elects_over_etcd(tmp_path: Path) -> None:
     etcd = Etcd(tmp_path)
     etcd.start()
     try:
-        with running_node(str(tmp_path / "store"), BrokerConfig(elector=etcd.place)) as node:
+        with running_node(
+            str(tmp_path / "store"), BrokerConfig(elector=etcd.place, port=free_broker_port())
+        ) as node:
             eventually(lambda: " 1 of 1 " in sprocket("cluster", "status", "-n", node).out)
             (group,) = map(json.loads, sprocket("cluster", "status", "--json", "-n", node).lines)
             assert (group["elector"], group["epoch"], group["master"]) == (etcd.place, 1, 1)

@@ -129,6 +129,8 @@ def test_a_request_that_is_cancelled_at_once_has_begun_with_all_that_is_inside_o
         await asyncio.wait(requests.tasks)
         assert undone == ["inner"]
 
+    gc.collect()
+    recwarn.clear()  # of what tests before this one left
     run(main())
     gc.collect()
     assert not recwarn.list

@@ -15,7 +15,9 @@ from tests.store.making import HOST
 
 
 class Untouchable:
-    """A disk that fails whatever it is asked."""
+    """A disk that fails whatever it is asked, but for its bounds."""
+
+    open_files_max = 1024
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"the disk was asked for {name}")
