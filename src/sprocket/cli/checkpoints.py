@@ -12,8 +12,10 @@ from sprocket.cli import render
 from sprocket.cli.asking import ask
 from sprocket.cli.options import (
     NAMESERVER,
+    InQueue,
     Json,
     NameServers,
+    OneQueue,
     Timeout,
     Yes,
     command,
@@ -85,15 +87,15 @@ def show(
         (*queue, offset, ends.get(queue), max(ends[queue] - offset, 0) if queue in ends else None)
         for queue, offset in sorted(offsets.next.items())
     ]
-    names = ("topic", "broker", "number", "offset", "end", "behind")
+    width = 6 if with_lag else 4
+    names = ("topic", "broker", "number", "offset", "end", "behind")[:width]
     if as_json:
         for row in rows:
-            render.json(dict(zip(names[: len(row) if with_lag else 4], row, strict=False)))
+            render.json(dict(zip(names, row[:width], strict=True)))
         return
     state = "done" if found.is_done else "not done: the query begins with it again"
     typer.echo(f"micro-batch {found.batch}, {state}\n")
     headings = ("topic", "broker", "queue", "next offset", "end", "lag")
-    width = len(headings) if with_lag else 4
     render.table(headings[:width], (row[:width] for row in rows))
 
 
@@ -116,12 +118,8 @@ def set_offsets(
             "a group's committed offsets.",
         ),
     ] = None,
-    queue: Annotated[
-        str | None, typer.Option("--queue", metavar="BROKER:NUMBER", help="Only this queue.")
-    ] = None,
-    offset: Annotated[
-        int | None, typer.Option("--offset", min=0, help="An offset in --queue, in place of --to.")
-    ] = None,
+    queue: OneQueue = None,
+    offset: InQueue = None,
     source: Source = None,
     yes: Yes = False,
     nameserver: NameServers = NAMESERVER,

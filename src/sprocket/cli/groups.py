@@ -12,8 +12,10 @@ from sprocket.cli.asking import ask
 from sprocket.cli.options import (
     NAMESERVER,
     Group,
+    InQueue,
     Json,
     NameServers,
+    OneQueue,
     Timeout,
     Topic,
     Yes,
@@ -167,12 +169,8 @@ def reset(
             help="The oldest message, the end, a time (2030-01-31 08:00), or some time ago (15m).",
         ),
     ] = None,
-    queue: Annotated[
-        str | None, typer.Option("--queue", metavar="BROKER:NUMBER", help="Only this queue.")
-    ] = None,
-    offset: Annotated[
-        int | None, typer.Option("--offset", min=0, help="An offset in --queue, in place of --to.")
-    ] = None,
+    queue: OneQueue = None,
+    offset: InQueue = None,
     yes: Yes = False,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,

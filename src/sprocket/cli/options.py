@@ -61,6 +61,12 @@ Cluster = Annotated[
 Broker = Annotated[
     str | None, typer.Option("--broker", "-b", metavar="NAME", help="Only this broker.")
 ]
+OneQueue = Annotated[
+    str | None, typer.Option("--queue", metavar="BROKER:NUMBER", help="Only this queue.")
+]
+InQueue = Annotated[
+    int | None, typer.Option("--offset", min=0, help="An offset in --queue, in place of --to.")
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Since = Annotated[
     str | None,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -189,9 +191,6 @@ class RocketMQBroker(
 
     async def ping(self, timeout: float | None = None) -> bool:
         """Whether a name server accepts connections within so many seconds (5 by default)."""
-        import asyncio
-        import os
-
         if self._connection is None:
             return False
         for address in nameserver_addresses(self._nameservers, os.environ):

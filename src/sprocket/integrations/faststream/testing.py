@@ -8,7 +8,6 @@ from typing import Any, cast
 from unittest.mock import AsyncMock
 
 import anyio
-from faststream._internal.endpoint.utils import ParserComposition
 from faststream._internal.parser import DefaultCodec
 from faststream._internal.testing.broker import EnterType, TestBroker, change_producer
 from faststream.exceptions import SubscriberNotFound
@@ -17,7 +16,7 @@ from sprocket.filter.tags import TagFilter
 from sprocket.integrations.faststream.broker import RocketMQBroker
 from sprocket.integrations.faststream.clients import BrokerClients
 from sprocket.integrations.faststream.commands import RocketMQPublishCommand
-from sprocket.integrations.faststream.messages import Delivery, decode, parse_message
+from sprocket.integrations.faststream.messages import Delivery
 from sprocket.integrations.faststream.producer import RocketMQProducer
 from sprocket.integrations.faststream.publisher import RocketMQPublisher
 from sprocket.integrations.faststream.subscriber import RocketMQSubscriber
@@ -66,21 +65,20 @@ class ProducerInMemory(RocketMQProducer):
         config = broker.config.broker_config
         self.codec = config.broker_codec or DefaultCodec()
         self.serializer = config.fd_config._serializer
-        self._parser = ParserComposition(broker._parser, parse_message)
-        self._decoder = ParserComposition(broker._decoder, decode)
 
     async def publish(self, cmd: RocketMQPublishCommand) -> None:
         """Runs the handlers for a message."""
-        message = await self.message(cmd, cmd.body)
-        for subscriber in self._of(message.topic, message.tag):
-            await subscriber.process_message(Delivery(message))
+        await self._handle(cmd, cmd.body)
 
     async def publish_batch(self, cmd: RocketMQPublishCommand) -> None:
         """Runs the handlers for each message."""
         for body in cmd.batch_bodies:
-            message = await self.message(cmd, body)
-            for subscriber in self._of(message.topic, message.tag):
-                await subscriber.process_message(Delivery(message))
+            await self._handle(cmd, body)
+
+    async def _handle(self, cmd: RocketMQPublishCommand, body: Any) -> None:
+        message = await self.message(cmd, body)
+        for subscriber in self._of(message.topic, message.tag):
+            await subscriber.process_message(Delivery(message))
 
     async def request(self, cmd: RocketMQPublishCommand) -> Delivery:
         """Runs the first handler; returns what it answers.
