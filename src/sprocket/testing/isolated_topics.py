@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from itertools import count as numbers
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from sprocket.admin import reading, topic_changes
 from sprocket.admin.caller import BrokersFailed, Caller
 from sprocket.base.errors import TopicNotFound, TransportError, UsageError
+from sprocket.base.opened_in_order import OpenedInOrder
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.producer import Producer
 from sprocket.client.sending.sender import Sent
@@ -29,7 +30,7 @@ _PAUSE_SECONDS = 0.02
 _GROUP = "sprocket-testing"
 
 
-class IsolatedTopics:
+class IsolatedTopics(OpenedInOrder):
     """Use it with `async with`, on the loop in which its methods are awaited.
 
     Args:
@@ -44,18 +45,14 @@ class IsolatedTopics:
         self.nameservers = nameservers
         self._world = world
         self._numbers: Iterator[int] = numbers(1)
-        self._stack = AsyncExitStack()
         self._caller: Caller | None = None
         self._producer: Producer | None = None
 
-    async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as stack:
-            pool = await stack.enter_async_context(Pool())
-            self._caller = Caller(pool, self.nameservers.split(";"))
-            producer = Producer(_GROUP, nameservers=self.nameservers, world=self._world)
-            self._producer = await stack.enter_async_context(producer)
-            self._stack = stack.pop_all()
-        return self
+    async def _open(self, opened: AsyncExitStack) -> None:
+        pool = await opened.enter_async_context(Pool())
+        self._caller = Caller(pool, self.nameservers.split(";"))
+        producer = Producer(_GROUP, nameservers=self.nameservers, world=self._world)
+        self._producer = await opened.enter_async_context(producer)
 
     async def __aexit__(
         self,
@@ -64,7 +61,7 @@ class IsolatedTopics:
         trace: TracebackType | None,
     ) -> None:
         self._caller = self._producer = None
-        await self._stack.aclose()
+        await super().__aexit__(kind, error, trace)
 
     def group(self, name: str = "group") -> str:
         """Returns the name of a consumer group that no other test has: `name`, and a number."""
