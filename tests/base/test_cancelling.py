@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from sprocket.base.cancelling import cancel_begun, end_all
+from sprocket.base.cancelling import cancel_begun, close_unbegun, end_all
 from tests.support import run
 
 
@@ -34,6 +34,36 @@ def test_what_a_cancelled_task_was_given_has_begun_and_undoes_what_it_did(
         assert task.cancelled()
         assert undone == ["inner"]
 
+    run(main())
+    gc.collect()
+    assert not recwarn.list
+
+
+def test_what_never_begins_is_closed_with_all_that_it_was_given(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    async def main() -> None:
+        begun: list[str] = []
+
+        async def work(name: str, inner: Awaitable[None] | None = None) -> None:
+            begun.append(name)
+            await (inner or asyncio.Event().wait())
+
+        close_unbegun(work("first", work("second", work("third"))))
+        assert not begun
+
+        begins = work("outer", work("inner"))
+        task = asyncio.ensure_future(begins)
+        await asyncio.sleep(0)
+        close_unbegun(begins)
+        assert begun == ["outer", "inner"]
+        assert not task.done()
+        close_unbegun(work("of a task", task))
+        assert not task.done()
+        task.cancel()
+
+    gc.collect()
+    recwarn.clear()  # of what tests before this one left
     run(main())
     gc.collect()
     assert not recwarn.list

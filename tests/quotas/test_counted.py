@@ -59,13 +59,13 @@ def test_an_error_releases_and_sends_nothing() -> None:
     assert (tally.released, tally.replies) == (1, [])
 
 
-@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
-def test_a_reply_that_nobody_waits_for_is_released() -> None:
+def test_a_reply_that_nobody_waits_for_is_released(recwarn: pytest.WarningsRecorder) -> None:
     tally = Tally()
     reply = counted(tally)
     del reply
     gc.collect()
     assert tally.released == 1
+    assert not recwarn.list
 
 
 def test_one_that_is_given_up_is_released() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 from collections.abc import Awaitable, Sequence
 from typing import Any, cast
 
@@ -128,6 +129,34 @@ def test_a_request_that_is_cancelled_at_once_has_begun_with_all_that_is_inside_o
         requests.cancel()
         await asyncio.wait(requests.tasks)
         assert undone == ["inner"]
+
+    gc.collect()
+    recwarn.clear()  # of what tests before this one left
+    run(main())
+    gc.collect()
+    assert not recwarn.list
+
+
+def test_requests_whose_turn_has_not_come_when_the_peer_hangs_up_are_closed_with_all_inside(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    async def main() -> None:
+        begun: list[int] = []
+
+        async def inner(number: int) -> Reply:
+            begun.append(number)
+            time.sleep(ITERATION_SECONDS * 2)  # noqa: ASYNC251  (it leaves the others no time)
+            await asyncio.Event().wait()
+            return Reply()
+
+        async def outer(outcome: Awaitable[Reply]) -> Reply:
+            return await outcome
+
+        requests = made([], [], lambda command, peer: outer(outer(inner(command.opaque))))
+        requests.receive([Command(1, number) for number in range(5)])
+        requests.cancel()
+        await asyncio.wait(requests.tasks)
+        assert begun == [0, 1]
 
     gc.collect()
     recwarn.clear()  # of what tests before this one left

@@ -275,15 +275,15 @@ class Dispatch:
         """One task for all of them: the first outcome holds all replies, the others are None."""
         asked = commands[: together.size]
 
-        async def answered() -> bytes:
+        async def answered(code: Awaitable[int]) -> bytes:
             answers: Sequence[Response]
             try:
-                answers = together.answers(await together.code)
+                answers = together.answers(await code)
             except Exception as error:  # as above
                 answers = [self._refusal(each, peer, error) for each in asked]
             return join_frames(asked, answers)
 
-        return [answered(), *[None] * (together.size - 1)]
+        return [answered(together.code), *[None] * (together.size - 1)]
 
     async def _later(self, command: Command, peer: Peer, outcome: Awaitable[Response]) -> Response:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
+from sprocket.base.cancelling import close_unbegun
 from sprocket.quotas.creation import CreationCheck, creation_check
 from sprocket.remoting.endpoints import Response
 
@@ -49,6 +50,7 @@ class CountedReply:
 
     def __del__(self) -> None:
         self._end()
+        close_unbegun(self._outcome)
 
     def _end(self) -> None:
         release, self._release = self._release, None

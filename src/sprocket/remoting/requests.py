@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from sprocket.base.cancelling import cancel_begun
+from sprocket.base.cancelling import cancel_begun, close_unbegun
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting.endpoints import BatchEndpoint, Response, Shortcut, error_reply, frame_of
 from sprocket.remoting.turns import RUN, Account, Turns
@@ -302,8 +302,7 @@ class PeerRequests:
                 await asyncio.sleep(0)
             answered = await awaitable
         except asyncio.CancelledError:
-            if asyncio.iscoroutine(awaitable):
-                awaitable.close()  # it may not have begun
+            close_unbegun(awaitable)  # it was not its turn yet
             raise
         except Exception as error:  # root of a task
             answered = error_reply(command, error)

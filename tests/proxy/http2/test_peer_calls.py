@@ -14,6 +14,7 @@ from sprocket.proxy.http2 import frames as wire
 from sprocket.proxy.http2.call_form import Unary
 from sprocket.proxy.http2.limits import GrpcLimits
 from sprocket.proxy.http2.status import GrpcStatus
+from sprocket.remoting.turns import Turns
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
 from tests.proxy.http2.kit import Methods, connect, message, request_headers, serving, until
@@ -174,6 +175,37 @@ def test_a_unary_call_that_is_cancelled_at_once_has_begun_with_all_that_is_insid
             client.flush()
             await until(lambda: methods.cancelled == ["/echo.Echo/Nested"])
 
+    simulate(main)
+    gc.collect()
+    assert not recwarn.list
+
+
+def test_a_call_that_is_cancelled_before_its_turn_is_closed_with_all_that_is_inside_of_it(
+    recwarn: pytest.WarningsRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main(_: Network) -> None:
+        methods = Methods()
+        served = methods.table()
+
+        async def within(outcome: Awaitable[bytes]) -> bytes:
+            return await outcome
+
+        nested = Unary(lambda call, request: within(within(methods._wait(call, request))))
+        methods.table = lambda: {**served, "/echo.Echo/Nested": nested}  # type: ignore[method-assign]
+        async with serving(methods) as server:
+            client = await connect(server)
+            with monkeypatch.context() as nobodys_turn:
+                nobodys_turn.setattr(Turns, "may_begin", lambda self, peer: False)
+                number = client.h2.get_next_available_stream_id()
+                client.h2.send_headers(number, request_headers("/echo.Echo/Nested"))
+                client.h2.send_data(number, message(b"x"), end_stream=True)
+                client.h2.reset_stream(number, wire.CANCEL)
+                client.flush()
+                assert (await client.call()).status == 0
+            assert not methods.calls
+
+    gc.collect()
+    recwarn.clear()  # of what tests before this one left
     simulate(main)
     gc.collect()
     assert not recwarn.list

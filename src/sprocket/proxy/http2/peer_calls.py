@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
+from sprocket.base.cancelling import close_unbegun
 from sprocket.base.deadline import Deadline
 from sprocket.proxy.http2 import frames as wire
 from sprocket.proxy.http2.call_form import Method, Streaming, Unary, call_form
@@ -217,16 +218,15 @@ class PeerCalls:
             call.timer = self._loop.call_at(call.deadline.at, self._too_late, call)
 
     async def _run(self, call: GrpcCall, work: Awaitable[None]) -> None:
-        if call.is_over and isinstance(call.form.method, Streaming) and asyncio.iscoroutine(work):
-            work.close()  # the method has not begun, and need not
+        if call.is_over and isinstance(call.form.method, Streaming):
+            close_unbegun(work)  # the method need not begin
             return
         try:
             while not self._turns.may_begin(self):  # noqa: ASYNC110  (others have their turns)
                 await asyncio.sleep(0)
             await work
         except asyncio.CancelledError:
-            if asyncio.iscoroutine(work):
-                work.close()  # it may not have begun
+            close_unbegun(work)  # it was not its turn yet
             if not call.is_over:  # it was not the client, nor the deadline
                 self._end(call, GrpcStatus.CANCELLED, "the call was cancelled")
             raise
