@@ -16,11 +16,11 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from sprocket.audit.config import AuditConfig
 from sprocket.base.errors import ConfigError, UsageError
+from sprocket.base.opened_in_order import OpenedInOrder
 from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.tables.measures import BrokerMeasures
@@ -56,7 +56,7 @@ Config = (
 )
 
 
-class Standalone:
+class Standalone(OpenedInOrder):
     """Use it with `async with`. Inside, both run and the broker is registered.
 
     Args:
@@ -111,7 +111,6 @@ class Standalone:
                 self._metrics_config = config
             else:
                 self._store_config = config
-        self._stack: AsyncExitStack | None = None
         self._nameserver: NameServer | None = None
         self._broker: Broker | None = None
         self._proxy: Proxy | None = None
@@ -141,8 +140,9 @@ class Standalone:
         """`host:port` of the proxy; None if none runs."""
         return None if self._proxy is None else self._proxy.address
 
-    async def __aenter__(self) -> Self:
-        """Starts all.
+    async def _open(self, opened: AsyncExitStack) -> None:
+        """Starts all. At the end they finish requests in flight, save everything, and stop, the
+        name server last.
 
         Raises:
             UsageError: a port is in use, or the node runs already.
@@ -150,26 +150,24 @@ class Standalone:
             DirectoryInUse: another process uses the store.
             StoreError: the store cannot be opened.
         """
-        if self._stack is not None:
+        if self._exit is not None:
             raise UsageError("the node runs already")
-        async with AsyncExitStack() as stack:
-            if self._is_temporary:
-                self.store = stack.enter_context(
-                    tempfile.TemporaryDirectory(prefix="sprocket-", ignore_cleanup_errors=True)
-                )
-            assert self.store is not None
-            await self._start(self.store, stack)
-            self._stack = stack.pop_all()
-        return self
+        opened.callback(self._forget)
+        if self._is_temporary:
+            self.store = opened.enter_context(
+                tempfile.TemporaryDirectory(prefix="sprocket-", ignore_cleanup_errors=True)
+            )
+        assert self.store is not None
+        await self._start(self.store, opened)
 
-    async def _start(self, store: str, stack: AsyncExitStack) -> None:
+    async def _start(self, store: str, opened: AsyncExitStack) -> None:
         exporting = Exporting(self._metrics_config)
-        self._exporting = await stack.enter_async_context(exporting)
+        self._exporting = await opened.enter_async_context(exporting)
         exporting.expect("broker")
         disk, tls = SystemDisk(), self._tls_config.whole()
         audit = replace(self._audit_config, path=self._audit_config.path or f"{store}/audit")
         nameserver = NameServer(self._nameserver_settings(store), disk=disk, tls=tls, audit=audit)
-        self._nameserver = await stack.enter_async_context(nameserver)
+        self._nameserver = await opened.enter_async_context(nameserver)
         exporting.add("nameserver", NameServerMetrics(nameserver), serving)
         broker = Broker(
             self._broker_settings(nameserver.address),
@@ -182,24 +180,15 @@ class Standalone:
             audit=audit,
             measures=BrokerMeasures() if self._metrics_config.measures else None,
         )
-        self._broker = await stack.enter_async_context(broker)
+        self._broker = await opened.enter_async_context(broker)
         metrics = BrokerMetrics(broker, by_queue=self._metrics_config.by_queue)
         exporting.add("broker", metrics, BrokerHealth(broker))
         if self._proxy_config.enabled:
-            await self._start_proxy(broker, tls, stack)
+            await self._start_proxy(broker, tls, opened)
         if self._proxy is not None:
             exporting.add("proxy", ProxyMetrics(self._proxy), serving)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Finishes requests in flight, saves everything, and stops all, the name server last."""
-        stack, self._stack = self._stack, None
-        if stack is not None:
-            await stack.__aexit__(kind, error, trace)
+    def _forget(self) -> None:
         self._nameserver = self._broker = self._proxy = self._exporting = None
 
     async def serve(self) -> None:
@@ -213,9 +202,9 @@ class Standalone:
             raise UsageError("the node does not run")
         await self._broker.serve()
 
-    async def _start_proxy(self, broker: Broker, tls: TlsConfig, stack: AsyncExitStack) -> None:
+    async def _start_proxy(self, broker: Broker, tls: TlsConfig, opened: AsyncExitStack) -> None:
         try:
-            self._proxy = await stack.enter_async_context(self._new_proxy(broker, tls))
+            self._proxy = await opened.enter_async_context(self._new_proxy(broker, tls))
         except ConfigError:
             raise
         except UsageError as error:

@@ -28,6 +28,10 @@ def test_parts_are_closed_in_the_opposite_order() -> None:
         async with Parts(fails=False) as parts:
             assert parts.done == ["+a", "+b"]
         assert parts.done == ["+a", "+b", "-b", "-a"]
+        await parts.__aexit__(None, None, None)
+        assert parts.done == ["+a", "+b", "-b", "-a"]
+        async with parts:
+            assert parts.done[4:] == ["+a", "+b"]
 
     asyncio.run(story())
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sprocket.audit.config import AuditConfig
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import (
     ConfigError,
@@ -139,6 +140,19 @@ def test_a_port_in_use_is_named() -> None:
             port = int(server.address.rpartition(":")[2])
             with pytest.raises(UsageError, match=server.address):
                 await NameServer(NameServerConfig(port=port)).__aenter__()
+
+    run(story())
+
+
+def test_one_that_cannot_listen_leaves_its_audit_log_to_the_next(tmp_path: Path) -> None:
+    async def story() -> None:
+        audit = AuditConfig(enabled=True, path=str(tmp_path))
+        async with NameServer(NameServerConfig(port=0)) as server:
+            port = int(server.address.rpartition(":")[2])
+            with pytest.raises(UsageError, match=server.address):
+                await NameServer(NameServerConfig(port=port), audit=audit).__aenter__()
+            async with NameServer(NameServerConfig(port=0), audit=audit):
+                pass
 
     run(story())
 

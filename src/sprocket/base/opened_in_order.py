@@ -33,5 +33,6 @@ class OpenedInOrder:
         trace: TracebackType | None,
     ) -> None:
         """Closes all parts, the last one first."""
-        if self._exit is not None:
-            await self._exit.__aexit__(kind, error, trace)
+        opened, self._exit = self._exit, None
+        if opened is not None:
+            await opened.__aexit__(kind, error, trace)

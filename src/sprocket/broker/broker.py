@@ -17,8 +17,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
-from typing import Self
 
 from sprocket.audit.audit_log import audit_log
 from sprocket.audit.config import AuditConfig
@@ -27,6 +25,7 @@ from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError, ServiceNotAvailable, UsageError
 from sprocket.base.kept_settings import KeptSettings
+from sprocket.base.opened_in_order import OpenedInOrder
 from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.broker.call_meter import CallMeter
 from sprocket.broker.config import BrokerConfig
@@ -63,7 +62,7 @@ from sprocket.store.store import Store
 logger = logging.getLogger(__name__)
 
 
-class Broker:
+class Broker(OpenedInOrder):
     """A broker. Use it with `async with`: inside, it serves and is registered.
 
     Args:
@@ -143,7 +142,6 @@ class Broker:
         self._inside: OpenBroker | None = None
         self._last: OpenBroker | None = None
         self._group: GroupBroker | None = None
-        self._exit = AsyncExitStack()
 
     @property
     def address(self) -> str:
@@ -182,7 +180,7 @@ class Broker:
                 return inside
         raise AttributeError("nothing was opened yet")
 
-    async def __aenter__(self) -> Self:
+    async def _open(self, opened: AsyncExitStack) -> None:
         """Listens, opens the store and registers at the name servers.
 
         Raises:
@@ -194,44 +192,36 @@ class Broker:
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._failure.add_done_callback(_retrieve)
         self._settings.load()
-        async with AsyncExitStack() as opened:
-            await opened.enter_async_context(self._server)
-            await opened.enter_async_context(self._pool)
-            opened.callback(self._failure.cancel)
-            if self._audit is not None:
-                await opened.enter_async_context(self._audit)
-            place = Location(self._root, self.address, "", await _packed(self.address))
-            if self._elector is None:
-                inside = self._make(place)
-                self._show(inside)
-                opened.push_async_callback(inside.close)
-                await inside.open(is_slave=self._settings.config.role == SLAVE)
-            else:
-                await self._open_group(self._elector, place, opened)
-            self._exit = opened.pop_all()
+        await opened.enter_async_context(self._server)
+        await opened.enter_async_context(self._pool)
+        opened.callback(self._failure.cancel)
+        if self._audit is not None:
+            await opened.enter_async_context(self._audit)
+        place = Location(self._root, self.address, "", await _packed(self.address))
+        if self._elector is None:
+            inside = self._make(place)
+            self._show(inside)
+            opened.push_async_callback(inside.close)
+            await inside.open(is_slave=self._settings.config.role == SLAVE)
+        else:
+            await self._open_group(self._elector, place, opened)
+        opened.push_async_callback(self._finish)
         logger.info("broker %s serves at %s", self._settings.config.name, self.address)
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def _finish(self) -> None:
         """Unregisters, answers the requests in flight, and saves everything to the disk."""
-        async with self._exit:
-            if self._group is not None:
-                await self._group.hand_over()
-            inside = self._inside
-            if inside is None or inside.dispatch is None:  # it changes its role at this moment
-                return
-            await inside.registration.leave()
-            inside.parts.quotas.admission.stop()
-            inside.parts.pulls.stop()
-            inside.parts.pop.stop()
-            inside.parts.lite.stop()
-            await self._server.drain(Deadline.after_ms(self._settings.config.drain_ms))
-            await inside.save()
+        if self._group is not None:
+            await self._group.hand_over()
+        inside = self._inside
+        if inside is None or inside.dispatch is None:  # it changes its role at this moment
+            return
+        await inside.registration.leave()
+        inside.parts.quotas.admission.stop()
+        inside.parts.pulls.stop()
+        inside.parts.pop.stop()
+        inside.parts.lite.stop()
+        await self._server.drain(Deadline.after_ms(self._settings.config.drain_ms))
+        await inside.save()
 
     def _make(self, place: Location, seat: Seat | None = None) -> OpenBroker:
         return OpenBroker(

@@ -6,9 +6,8 @@ import asyncio
 import logging
 import os
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
 from sprocket.audit.audit_log import AuditLog, audit_log
 from sprocket.audit.config import AuditConfig
@@ -18,6 +17,7 @@ from sprocket.base.config import check
 from sprocket.base.deadline import Deadline, loop_ms
 from sprocket.base.errors import ConfigError, CorruptRecord, SprocketError, SystemBusy
 from sprocket.base.kept_settings import KeptSettings
+from sprocket.base.opened_in_order import OpenedInOrder
 from sprocket.base.ports import Clock, Disk
 from sprocket.nameserver.accounts import NameServerAccounts
 from sprocket.nameserver.config import NameServerConfig
@@ -51,7 +51,7 @@ def audit_trail(log: AuditLog) -> AuditTrail:
     return AuditTrail(log, clients, bodies=AUDITED_BODIES)
 
 
-class NameServer:
+class NameServer(OpenedInOrder):
     """Gives clients the routes that brokers have registered. Use it with `async with`.
 
     Args:
@@ -132,7 +132,7 @@ class NameServer:
         """`host:port` of the listening socket."""
         return self._server.address
 
-    async def __aenter__(self) -> Self:
+    async def _open(self, opened: AsyncExitStack) -> None:
         """Loads the settings and starts to listen.
 
         Raises:
@@ -148,28 +148,23 @@ class NameServer:
         self._check_writable()
         self._accounts.load()
         if self._audit is not None:
-            await self._audit.__aenter__()
-        await self._server.__aenter__()
+            await opened.enter_async_context(self._audit)
+        opened.push_async_callback(self._hang_up)
+        await opened.enter_async_context(self._server)
         self._configuration.now = replace(self._configuration.now, port=self._server.port)
         self._scan_later()
-        return self
+        opened.push_async_callback(self._finish)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Finishes the requests in progress, then closes all connections."""
+    async def _finish(self) -> None:
+        """Finishes the requests in progress."""
         if self._scan is not None:
             self._scan.cancel()
         await self._server.drain(Deadline.after_ms(self._configuration.now.drain_ms))
-        await self._server.__aexit__(kind, error, trace)
+
+    async def _hang_up(self) -> None:
         for task in self._notices:
             task.cancel()
         await self._pool.close()
-        if self._audit is not None:
-            await self._audit.__aexit__(kind, error, trace)
 
     async def serve(self) -> None:
         """Never returns; it keeps the name server running until it is cancelled."""

@@ -11,14 +11,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from sprocket.auth.first_users import signer_in
 from sprocket.auth.guard import KnownUsers
+from sprocket.base.cancelling import end_all
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError
+from sprocket.base.opened_in_order import OpenedInOrder
 from sprocket.base.ports import Clock, Entropy
 from sprocket.protocol.command import Command
 from sprocket.proxy.brokers.accounts import Accounts, BrokerAccounts, InnerAccounts
@@ -79,7 +80,7 @@ class InnerBroker(NamedTuple):
     ips: IpCounts | None = None
 
 
-class Proxy:
+class Proxy(OpenedInOrder):
     """A proxy. Use it with `async with`: inside, it serves.
 
     Args:
@@ -118,7 +119,6 @@ class Proxy:
         self._tls = checked_settings(tls)
         self._own_id = own_id or f"proxy@{entropy.token(6).hex()}"
         self._is_shared = is_shared
-        self._exit = AsyncExitStack()
 
     @property
     def address(self) -> str:
@@ -135,7 +135,7 @@ class Proxy:
         """The clients that it knows."""
         return self._clients
 
-    async def __aenter__(self) -> Self:
+    async def _open(self, opened: AsyncExitStack) -> None:
         """Starts to listen.
 
         Raises:
@@ -143,16 +143,14 @@ class Proxy:
             ConfigError: a certificate or key cannot be used.
         """
         self._make()
-        async with AsyncExitStack() as opened:
-            await opened.enter_async_context(self._pool)
-            await opened.enter_async_context(self._server)
-            self._tasks = [
-                asyncio.ensure_future(work)
-                for work in (self._clients.watch(), self._presence.run(), self._renewals.run())
-            ]
-            self._exit = opened.pop_all()
+        await opened.enter_async_context(self._pool)
+        await opened.enter_async_context(self._server)
+        self._tasks = [
+            asyncio.ensure_future(work)
+            for work in (self._clients.watch(), self._presence.run(), self._renewals.run())
+        ]
+        opened.push_async_callback(self._finish)
         logger.info("a proxy serves at %s", self.address)
-        return self
 
     def _make(self) -> None:
         config, clock = self._config, self._clock
@@ -273,27 +271,19 @@ class Proxy:
         self._lites.forget(client)
         self._presence.withdraw(client)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Lets calls end, gives back what clients had in hand, and closes."""
-        async with self._exit:
-            self._receives.stop()
-            self._telemetry.stop()
-            await self._server.drain(Deadline.after_ms(self._config.drain_ms))
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            await self._receives.close(_GIVE_BACK_SECONDS)
-            await self._renewals.close(_GIVE_BACK_SECONDS)
-            await self._presence.close()
-            await self._lites.close(_GIVE_BACK_SECONDS)
-            if self._guard is not None:
-                await self._guard.close()
-            await self._brokers.close()
+    async def _finish(self) -> None:
+        """Lets calls end, and gives back what clients had in hand."""
+        self._receives.stop()
+        self._telemetry.stop()
+        await self._server.drain(Deadline.after_ms(self._config.drain_ms))
+        await end_all(self._tasks)
+        await self._receives.close(_GIVE_BACK_SECONDS)
+        await self._renewals.close(_GIVE_BACK_SECONDS)
+        await self._presence.close()
+        await self._lites.close(_GIVE_BACK_SECONDS)
+        if self._guard is not None:
+            await self._guard.close()
+        await self._brokers.close()
 
     async def serve(self) -> None:
         """Never returns."""

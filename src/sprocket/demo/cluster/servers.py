@@ -15,10 +15,9 @@ import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from sprocket.base.errors import UsageError
+from sprocket.base.opened_in_order import OpenedInOrder
 
 GROUP_NAME = "broker-a"
 _HOST = "127.0.0.1"
@@ -96,7 +95,7 @@ class ServerProcess:
         await self.ended()
 
 
-class ClusterServers:
+class ClusterServers(OpenedInOrder):
     """All servers. Use it with `async with`.
 
     Args:
@@ -150,26 +149,15 @@ class ClusterServers:
         """The addresses of the name servers, as clients take them."""
         return ";".join(each.address for each in self.nameservers)
 
-    async def __aenter__(self) -> Self:
+    async def _open(self, opened: contextlib.AsyncExitStack) -> None:
         """Starts everything.
 
         Raises:
             UsageError: something does not start.
         """
-        async with contextlib.AsyncExitStack() as started:
-            for each in (self._etcd, *self.nameservers, *self.brokers):
-                started.push_async_callback(each.stop)
-                await each.start()
-            self._started = started.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._started.aclose()
+        for each in (self._etcd, *self.nameservers, *self.brokers):
+            opened.push_async_callback(each.stop)
+            await each.start()
 
 
 def _sprocket(*words: object) -> list[str]:
