@@ -6,12 +6,14 @@ here.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -20,7 +22,7 @@ import pytest
 
 pytest.importorskip("nicegui", reason="the console needs the extra console")
 
-from sprocket import Message
+from sprocket import Message, PushConsumer, StoredMessage, Tracer
 from sprocket.client import blocking
 from sprocket.console.pages import PAGES
 from tests.chromium import chromium, needs_chromium
@@ -91,6 +93,25 @@ def _sent(nameserver: str) -> str:
     with blocking.Producer("shop", nameservers=nameserver) as producer:
         for number in range(40, 75):
             producer.send(Message("orders", b'{"order": %d}' % number, keys=[f"o-{number}"]))
+    return str(sent.offset_id)
+
+
+async def _traced(nameserver: str) -> str:
+    """Has an order sent and consumed with traces; returns its offset id."""
+    is_shipped = asyncio.Event()
+
+    async def ship(message: StoredMessage) -> None:
+        if message.keys == ["o-75"]:
+            is_shipped.set()
+
+    body = b'{"order": 75, "item": "coffee", "price": 4.2, "to": {"city": "Lisbon"}}'
+    async with Tracer(nameservers=nameserver) as tracer:
+        async with tracer.producer("shop", nameservers=nameserver) as producer:
+            sent = await producer.send(Message("orders", body, tag="new", keys=["o-75"]))
+        async with PushConsumer("shipping", nameservers=nameserver, start="first") as consumer:
+            consumer.subscribe("orders", listener=tracer.around("shipping", ship))
+            async with asyncio.timeout(LONGEST):
+                await is_shipped.wait()
     return str(sent.offset_id)
 
 
@@ -211,16 +232,21 @@ def test_a_page_of_another_site_can_do_nothing(chromium: Any, node: Node) -> Non
 
 def test_the_guide_s_pictures_are_made(chromium: Any, node: Node, tmp_path: Path) -> None:
     folder = Path(PICTURES) if PICTURES else tmp_path
+    with ThreadPoolExecutor() as pool:  # Playwright's loop runs in this thread
+        order = pool.submit(asyncio.run, _traced(node.nameserver)).result()
     page = watched(chromium, node)
     if PICTURES:
         _samples(page, node)
     for name, path in (
-        ("overview", "/"), ("message", f"/message?id={node.message}"),
-        ("group", "/group?name=billing"),
+        ("overview", "/"), ("message", f"/message?id={order}"), ("group", "/group?name=billing"),
     ):  # fmt: skip
         page.open(path)
         page.page.wait_for_timeout(600 if PICTURES else 0)
         page.page.screenshot(path=folder / f"console-{name}.png")
+    page.open(f"/message?id={order}")
+    trace = page.page.locator(".panel", has_text="What its clients say")
+    trace.locator("text=consumed").wait_for()
+    trace.screenshot(path=folder / "console-trace.png")
     page.open("/topic?name=orders")
     page.page.click("text=Delete")
     page.page.wait_for_selector("text=This would change:")
@@ -230,5 +256,5 @@ def test_the_guide_s_pictures_are_made(chromium: Any, node: Node, tmp_path: Path
     dark.open("/group?name=billing")
     dark.page.wait_for_timeout(600 if PICTURES else 0)
     dark.page.screenshot(path=folder / "console-phone.png")
-    assert len(list(folder.glob("console-*.png"))) >= 5
+    assert len(list(folder.glob("console-*.png"))) >= 6
     assert page.faults == dark.faults == []
