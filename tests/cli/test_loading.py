@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from sprocket.cli import serve
+from sprocket.cli import console, serve
 from sprocket.delay.levels.levels import DelayLevels
 from sprocket.store.log.paths import LogPaths
 from sprocket.store.writing.retention import RetentionRules
@@ -69,9 +69,10 @@ def test_a_check_says_right_exactly_for_what_a_start_takes(
     file.write_text("".join(f"{line}\n" for line in lines))
     started: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            serve, "serve_until_signal", lambda server, ready, **rest: started.append(server)
-        )
+        for module in (serve, console):
+            patch.setattr(
+                module, "serve_until_signal", lambda server, ready, **rest: started.append(server)
+            )
         start = sprocket(program, "--config", str(file))
     check = sprocket("config", "check", str(file), "--for", program)
     assert check.code == start.code, (check, start)
