@@ -16,6 +16,9 @@ from sprocket.client.config import (
 )
 from tests.certificates import OPENSSL, Authority
 from tests.support import PATIENT_MS
+from tests.time_limits import pytest_runtest_setup, pytest_runtest_teardown, pytest_unconfigure
+
+__all__ = ["pytest_runtest_setup", "pytest_runtest_teardown", "pytest_unconfigure"]
 
 hypothesis.settings.register_profile(
     "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine
 from types import FrameType
 from typing import Any, TypeVar
@@ -51,3 +54,19 @@ def calls_of(do: Callable[[], object]) -> int:
     finally:
         sys.setprofile(before)
     return calls
+
+
+def code_of_child(child: int, *, seconds: float = LONGEST) -> int:
+    """Waits until a forked child has ended, and returns its exit code.
+
+    A fork of a process with threads may hang, whatever the child does; so it is killed in the end.
+    """
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    raise TimeoutError(f"the child did not end within {seconds:.0f} s")

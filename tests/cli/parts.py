@@ -89,7 +89,7 @@ def running_node(store: str, *configs: Config) -> Iterator[str]:
             ready.put(node.nameserver_address)
             await end.wait()
 
-    thread = threading.Thread(target=asyncio.run, args=(main(),))
+    thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
     thread.start()
     try:
         yield ready.get(timeout=LONGEST)

@@ -47,7 +47,7 @@ pytestmark = pytest.mark.process
 def broker() -> Iterator[FakeBroker]:
     """A broker in a thread of its own."""
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
 
     async def start() -> FakeBroker:

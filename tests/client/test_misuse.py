@@ -74,7 +74,7 @@ def test_a_client_refuses_another_thread_and_works_on_in_its_own(use: str) -> No
                 except BaseException as error:
                     errors.append(error)
 
-            thread = threading.Thread(target=elsewhere)
+            thread = threading.Thread(target=elsewhere, daemon=True)
             thread.start()
             await asyncio.to_thread(thread.join)
             (error,) = errors

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from sprocket.runtime.entropy import SystemEntropy
+from tests.support import code_of_child
 
 
 def test_draws_stay_in_their_bounds() -> None:
@@ -25,7 +26,7 @@ def test_a_forked_child_does_not_repeat_its_parent() -> None:
     if child == 0:
         os.write(write_end, repr(entropy.random()).encode())
         os._exit(0)
-    os.waitpid(child, 0)
+    assert code_of_child(child) == 0
     assert os.read(read_end, 100) != repr(entropy.random()).encode()
     os.close(read_end)
     os.close(write_end)

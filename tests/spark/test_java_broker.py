@@ -154,7 +154,7 @@ def test_a_broker_may_restart_during_a_read(broker: JavaBroker, names: str) -> N
     reader = RocketMQReader(options, arrow_schema([("body", "binary", True)]))
     partitions = reader.partitions()
     broker.kill()
-    back = threading.Thread(target=broker.start)
+    back = threading.Thread(target=broker.start, daemon=True)
     back.start()
     found = [
         row["body"]

@@ -111,7 +111,7 @@ def test_a_broker_may_restart_during_a_query(node: Node) -> None:
         node.start()
 
     node.stop()
-    back = threading.Thread(target=restart)
+    back = threading.Thread(target=restart, daemon=True)
     back.start()
     while len(query.rows) < 1000:
         query.batch(700)

@@ -22,6 +22,8 @@ from sprocket.testing.isolated_topics import WAIT_SECONDS, IsolatedTopics
 
 T = TypeVar("T")
 
+_END_SECONDS = 120.0
+
 #: Small files: a test needs little of them, and a thousand topics then take little of the disk.
 TEST_STORE = StoreConfig(log_file_bytes=64 * 1024 * 1024, queue_file_bytes=5_000 * 20)
 
@@ -75,13 +77,17 @@ class NodeThread:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stops the broker and removes its folder."""
+        """Stops the broker and removes its folder.
+
+        Raises:
+            TimeoutError: it does not stop within two minutes; its thread then ends with Python.
+        """
         assert self._thread is not None
         assert self._ending is not None
         self._topics = None
         self._loop.call_soon_threadsafe(self._ending.set)
-        self._thread.join()
-        self._ended.result()
+        self._ended.result(_END_SECONDS)
+        self._thread.join(_END_SECONDS)
 
     def _run(self, ready: Future[IsolatedTopics]) -> None:
         try:

@@ -33,7 +33,7 @@ from sprocket.standalone import Standalone
 from sprocket.testing.cluster import Cluster
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
-from tests.support import calls_of
+from tests.support import LONGEST, calls_of
 
 Spans = Callable[[str], list[ReadableSpan]]
 
@@ -324,11 +324,11 @@ def test_without_an_event_loop_the_caller_s_span_is_the_parent(spans: Spans) -> 
             async with Standalone(store=None) as node:
                 addresses.append(node.nameserver_address)
                 ready.set()
-                await asyncio.to_thread(done.wait)
+                await asyncio.to_thread(done.wait, LONGEST)
 
         asyncio.run(main())
 
-    thread = threading.Thread(target=serve)
+    thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     try:
         assert ready.wait(60)

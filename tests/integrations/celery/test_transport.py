@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import time
@@ -13,8 +14,9 @@ import pytest
 
 import sprocket.integrations.celery  # noqa: F401 - makes the scheme known
 from sprocket.base.errors import ConfigError, ConnectFailed
-from sprocket.integrations.celery import station
+from sprocket.integrations.celery import shared_stations
 from sprocket.testing.node_thread import NodeThread
+from tests.support import code_of_child
 
 pytestmark = pytest.mark.process
 WAIT = 20.0
@@ -41,7 +43,7 @@ def connect(node: NodeThread) -> Iterator[Any]:
     yield connection
     for each in opened:
         each.release()
-    assert not station._stations
+    assert not shared_stations._stations
 
 
 @pytest.fixture
@@ -139,6 +141,22 @@ def test_closing_gives_back_what_is_not_acknowledged(connect: Any, queue: Any) -
     assert sorted(second.bodies) == sorted(set(range(4)) - {done})
 
 
+def test_connections_that_nobody_closes_give_back_what_they_have(
+    node: NodeThread, connect: Any, queue: Any
+) -> None:
+    publish(connect(), queue, *range(4))
+    Taken(kombu.Connection(f"sprocket+rocketmq://{node.nameservers}"), [queue]).wait(4)
+    gc.collect()
+    pool = connect().Pool(limit=1)
+    pooled = Taken(pool.acquire(), [queue])
+    pooled.wait(4)
+    pool.force_close_all()
+    last = Taken(connect(), [queue])
+    for message in last.wait(4):
+        message.ack()
+    assert sorted(last.bodies) == list(range(4))
+
+
 def test_a_get_receives_one_message(connect: Any, queue: Any) -> None:
     publish(connect(), queue, "one")
     bound = queue(connect().default_channel)
@@ -225,7 +243,7 @@ def test_an_inherited_connection_takes_nothing_from_its_parent(connect: Any, que
             code = 0
         finally:
             os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
+    assert code_of_child(child) == 0
     assert taken.wait(2)[1].decode() == "from the child"
     taken.drain(0.5)
     assert len(taken.messages) == 2, "the child gave back what its parent holds"
@@ -258,7 +276,7 @@ def test_a_broker_that_is_not_there_is_told_at_once() -> None:
         assert connection.as_uri() == f"sprocket+rocketmq://127.0.0.1:{port}"
     with pytest.raises(ConfigError):
         kombu.Connection("sprocket+rocketmq://h", transport_options={"nothing": 1}).connect()
-    assert not station._stations
+    assert not shared_stations._stations
 
 
 def test_an_address_shows_no_secret() -> None:

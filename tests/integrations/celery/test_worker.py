@@ -14,6 +14,7 @@ from typing import Any
 import celery
 import pytest
 
+from sprocket.integrations.celery import shared_stations
 from sprocket.testing.node_thread import NodeThread
 
 pytestmark = pytest.mark.process
@@ -74,8 +75,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
                 worker.terminate()
         for worker in shop.workers:
             worker.wait(WAIT)
+        shop.tasks.app.backend.result_consumer.stop()
         shop.tasks.app.close()
         shop.tasks.app.pool.force_close_all()
+        assert not shared_stations._stations
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -132,6 +132,7 @@ class BlockingClient(Generic[C]):
         self._client = make()
         self._process = os.getpid()
         self._is_started = False
+        self._closing: asyncio.Future[None] | None = None
 
     def _run(self, method: Callable[..., Coroutine[Any, Any, T]], *args: Any, **named: Any) -> T:
         background = _loop_of_this_process()
@@ -181,6 +182,19 @@ class BlockingClient(Generic[C]):
         _open.discard(self)
         if self._process == os.getpid():
             self._run(_close)
+
+    def _begin_close(self) -> None:
+        """Has the client closed and does not wait for that: finalizers run in any thread."""
+
+        def close(client: C) -> None:
+            self._closing = asyncio.ensure_future(client.close())
+            self._closing.add_done_callback(lambda _: _open.discard(self))
+
+        self._is_started = False
+        if self._process == os.getpid():
+            self._post(close)
+        else:
+            _open.discard(self)
 
     def __enter__(self) -> Self:
         self.start()

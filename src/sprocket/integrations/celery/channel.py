@@ -8,17 +8,19 @@ are bound here, and by mail to whoever has a box bound to it, if no queue takes 
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
-from collections import deque
+import weakref
 from functools import partial
 from queue import Empty
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from kombu.transport import virtual
 from kombu.transport.virtual import exchange as exchanges
 
 from sprocket.base.errors import SprocketError
+from sprocket.integrations.celery.channel_messages import ChannelMessages, Delivered
 from sprocket.integrations.celery.messages import body_of, due_of, message_of
 from sprocket.integrations.celery.station import BlockingStation
 from sprocket.integrations.queues.mail import ANY_KEY
@@ -27,6 +29,9 @@ from sprocket.message.pop_handle import POP_COUNT_MAX
 from sprocket.message.popped_message import PoppedMessage
 
 logger = logging.getLogger(__name__)
+
+#: Numbers of channels; that of a channel which is gone is not used again.
+_numbers = itertools.count(1)
 
 
 class DirectPublishing(exchanges.DirectExchange):
@@ -56,6 +61,11 @@ class FanoutPublishing(exchanges.FanoutExchange):
 class UnsettledMessages(virtual.QoS):
     """The messages of a channel that are not acknowledged; settling one frees its place."""
 
+    def __init__(self, channel: Any, prefetch_count: int = 0) -> None:
+        super().__init__(channel, prefetch_count)
+        # Kombu's would keep the channel, and its connection, until Python exits.
+        self._on_collect.cancel()
+
     def append(self, message: Any, delivery_tag: str) -> None:
         """Counts a message as delivered."""
         super().append(message, delivery_tag)
@@ -79,15 +89,12 @@ class UnsettledMessages(virtual.QoS):
         return []
 
 
-class Delivered(NamedTuple):
-    """What arrived for a channel and its consumer has not got yet."""
-
-    queue: str
-    what: StoredMessage | SprocketError
-
-
 class Channel(virtual.Channel):
-    """A channel. It is used by one thread at a time, as kombu has it; any may acknowledge."""
+    """A channel. It is used by one thread at a time, as kombu has it; any may acknowledge.
+
+    The station does not keep it: one that nobody uses any more and nobody closed gives back what it
+    holds.
+    """
 
     QoS = UnsettledMessages
     supports_fanout = True
@@ -100,11 +107,12 @@ class Channel(virtual.Channel):
     def __init__(self, connection: Any, **named: Any) -> None:
         super().__init__(connection, **named)
         self._station: BlockingStation = connection.station
+        self._number = next(_numbers)
         self._mail_queues: dict[str, bool] = {}
-        #: What has arrived; the loop's thread appends, and the consumer's thread takes.
-        self._arrived: deque[Delivered] = deque()
-        self._leases: dict[str, PoppedMessage] = {}
+        self._held = ChannelMessages()
         self._unacknowledged: set[str] = set()
+        self._drop = weakref.finalize(self, self._station.drop, self._number, self._held)
+        self._drop.atexit = False  # when Python exits, the station closes by itself
 
     # Declarations
 
@@ -177,7 +185,7 @@ class Channel(virtual.Channel):
         if not limit:
             return POP_COUNT_MAX
         unsettled = len(self.qos._delivered) - len(self.qos._dirty)
-        return max(0, limit - unsettled - len(self._arrived))
+        return max(0, limit - unsettled - len(self._held.arrived))
 
     def basic_consume(
         self, queue: str, no_ack: bool, callback: Any, consumer_tag: str, **named: Any
@@ -186,8 +194,10 @@ class Channel(virtual.Channel):
         super().basic_consume(queue, no_ack, callback, consumer_tag, **named)
         if no_ack:
             self._unacknowledged.add(queue)
-        deliver = partial(self._arrive, queue)
-        self._station.attach(self.channel_id_of_station, queue, self.credit, deliver)
+        here = weakref.ref(self)
+        self._station.attach(
+            self._number, queue, partial(_credit, here), partial(_arrive, here, self._held, queue)
+        )
 
     def basic_cancel(self, consumer_tag: str) -> None:
         """Ends that. What has arrived and was not delivered goes back."""
@@ -196,37 +206,19 @@ class Channel(virtual.Channel):
         if queue is None:
             return
         self._unacknowledged.discard(queue)
-        is_over = self._station.detach(self.channel_id_of_station, queue)
-        kept, others = [], deque[Delivered]()
-        while self._arrived:
-            each = self._arrived.popleft()
-            if each.queue != queue:
-                others.append(each)
-            elif isinstance(each.what, PoppedMessage):
-                kept.append(each.what)
-        self._arrived.extendleft(reversed(others))
-        if kept:
+        is_over = self._station.detach(self._number, queue)
+        if kept := self._held.take_back(queue):
             self._station.give_back(kept)
         if is_over:
             self.queue_delete(queue)
             self._station.close_box(queue)
-
-    @property
-    def channel_id_of_station(self) -> int:
-        """A number that no other channel of the process has."""
-        return id(self)
 
     def basic_qos(
         self, prefetch_size: int = 0, prefetch_count: int = 0, apply_global: bool = False
     ) -> None:
         """Sets how many unsettled messages the channel may have."""
         super().basic_qos(prefetch_size, prefetch_count, apply_global)
-        self._station.wake(self.channel_id_of_station)
-
-    def _arrive(self, queue: str, what: StoredMessage | SprocketError) -> None:
-        self._arrived.append(Delivered(queue, what))
-        if (connection := self.connection) is not None:
-            connection.ring()
+        self._station.wake(self._number)
 
     def deliver_next(self) -> bool:
         """Delivers what has arrived and may be delivered now, one message at most.
@@ -234,13 +226,13 @@ class Channel(virtual.Channel):
         Raises:
             SprocketError: a broker refuses for good.
         """
-        for _ in range(len(self._arrived)):
-            each = self._arrived.popleft()
+        for _ in range(len(self._held.arrived)):
+            each = self._held.arrived.popleft()
             if isinstance(each.what, SprocketError):
                 raise each.what
             is_free = each.queue in self._unacknowledged or self.qos.can_consume()
             if not is_free:
-                self._arrived.append(each)
+                self._held.arrived.append(each)
                 continue
             callback = self.connection._callbacks.get(each.queue)
             payload = self._payload(each.what)
@@ -261,10 +253,10 @@ class Channel(virtual.Channel):
             logger.error("message %s of %s is a dead letter: %s",
                          message.message_id, message.topic, error)  # fmt: skip
             if isinstance(message, PoppedMessage):
-                self._station.reject(self.channel_id_of_station, message, False)
+                self._station.reject(self._number, message, False)
             return None
         if isinstance(message, PoppedMessage):
-            self._leases[tag] = message
+            self._held.leases[tag] = message
         return payload
 
     def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:
@@ -285,19 +277,19 @@ class Channel(virtual.Channel):
 
     def settle(self, tag: str, *, requeue: bool = False, is_done: bool = True) -> None:
         """Acknowledges, gives back or rejects a message; it does not wait for the broker."""
-        message = self._leases.pop(tag, None)
+        message = self._held.leases.pop(tag, None)
         if message is None:
-            self._station.wake(self.channel_id_of_station)
+            self._station.wake(self._number)
         elif is_done:
-            self._station.ack(self.channel_id_of_station, message)
+            self._station.ack(self._number, message)
         else:
-            self._station.reject(self.channel_id_of_station, message, requeue)
-        if self._arrived and (connection := self.connection) is not None:
+            self._station.reject(self._number, message, requeue)
+        if self._held.arrived and (connection := self.connection) is not None:
             connection.ring()
 
     def give_back(self, tags: list[str]) -> None:
         """Gives messages back at once, and waits for that."""
-        messages = [self._leases.pop(tag) for tag in tags if tag in self._leases]
+        messages = [self._held.leases.pop(tag) for tag in tags if tag in self._held.leases]
         self._station.give_back(messages)
 
     def _size(self, queue: str) -> int:
@@ -305,3 +297,35 @@ class Channel(virtual.Channel):
 
     def _purge(self, queue: str) -> int:
         return self._station.purge(queue)
+
+    # The end
+
+    def close(self) -> None:
+        """Closes the channel: consumers end, and what is not acknowledged goes back."""
+        try:
+            super().close()
+        finally:
+            self.drop()
+
+    def drop(self) -> None:
+        """Gives back all that is left, and waits for nothing."""
+        self._drop()
+
+
+def _credit(here: weakref.ref[Channel]) -> int:
+    """How many more messages a channel may have; none if it is gone."""
+    channel = here()
+    return 0 if channel is None else channel.credit()
+
+
+def _arrive(
+    here: weakref.ref[Channel],
+    held: ChannelMessages,
+    queue: str,
+    what: StoredMessage | SprocketError,
+) -> None:
+    """Adds what arrived for a channel, and tells its connection."""
+    held.arrived.append(Delivered(queue, what))
+    channel = here()
+    if channel is not None and (connection := channel.connection) is not None:
+        connection.ring()

@@ -1,8 +1,6 @@
 """What the connections of kombu in one process share: task queues, mail, and feeds to channels.
 
-It runs on the background loop of the blocking clients. After a fork the child gets a station of its
-own, without anything that the parent consumed: a child settles none of its parent's messages, and
-its first send makes its own connections.
+It runs on the background loop of the blocking clients.
 """
 
 from __future__ import annotations
@@ -10,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import threading
+from collections.abc import Callable
 from typing import Any
 
 from sprocket.base.errors import SprocketError
 from sprocket.client.base.background_loop import BlockingClient, on_the_loop, opened_by, waiting
 from sprocket.client.base.lifecycle import Lifecycle
+from sprocket.integrations.celery.channel_messages import ChannelMessages
 from sprocket.integrations.celery.feed import ChannelFeed, Delivery
 from sprocket.integrations.celery.settings import TransportSettings
 from sprocket.integrations.queues.mail import ADDRESS, ANY_KEY, KEY, Mail, MailBox, Taker
@@ -46,6 +45,7 @@ class Station(Lifecycle):
         self._acked: list[PoppedMessage] = []
         #: When queues were seen to have no topic.
         self._absent: dict[str, float] = {}
+        self._closing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Starts the clients, which connect when needed."""
@@ -53,6 +53,11 @@ class Station(Lifecycle):
 
     async def close(self) -> None:
         """Settles what is to be settled, gives back the rest, and closes the clients."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         feeds, self._feeds = list(self._feeds.values()), {}
         await asyncio.gather(*(feed.close() for feed in feeds))
         await self.settled()
@@ -122,11 +127,26 @@ class Station(Lifecycle):
         """Ends that. Returns whether this was the last taker of a mail queue."""
         if (feed := self._feeds.pop((channel, queue), None)) is not None:
             await feed.close()
+        return self._detach_mail(channel, queue)
+
+    def _detach_mail(self, channel: int, queue: str) -> bool:
         taker, box = self._takers.pop((channel, queue), None), self._box(queue)
         if taker is None or box is None:
             return False
         box.detach(taker)
         return not box.is_taken
+
+    def drop(self, channel: int, held: ChannelMessages) -> None:
+        """Ends all that a channel has; what it holds is given back soon."""
+        owned = [key for key in self._feeds if key[0] == channel]
+        self._settle(self._give_back_all([self._feeds.pop(key) for key in owned], held))
+        for _, queue in [key for key in self._takers if key[0] == channel]:
+            if self._mail is not None and self._detach_mail(channel, queue):
+                self._mail.close_box(queue)
+
+    async def _give_back_all(self, feeds: list[ChannelFeed], held: ChannelMessages) -> None:
+        await asyncio.gather(*(feed.close() for feed in feeds))
+        await self.queues.give_back(held.take_all())
 
     def wake(self, channel: int) -> None:
         """A channel may have more messages now."""
@@ -265,49 +285,19 @@ class BlockingStation(BlockingClient[Station]):
 
         self._post(reject)
 
+    def drop(self, channel: int, held: ChannelMessages) -> None:
+        """As the asynchronous method; does not wait."""
+        self.call_soon(lambda: self._client.drop(channel, held))
 
-#: The open stations, with the number of connections that use each. The key has the process's
-#: number: after a fork the child makes its own.
-_stations: dict[tuple[int, str], tuple[BlockingStation, int]] = {}
-#: Held while a station is made or closed: connections are opened in any thread.
-_counting = threading.Lock()
+    def close_soon(self) -> None:
+        """Has the station closed, and does not wait for that."""
+        self._begin_close()
 
+    def call_soon(self, do: Callable[[], None]) -> None:
+        """Has the loop call a function; does not wait, and takes no lock.
 
-def _forget_parent() -> None:
-    """Resets a forked child: another thread of the parent may have held the lock."""
-    global _counting
-    _counting = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=_forget_parent)
-
-
-def station_of(settings: TransportSettings) -> BlockingStation:
-    """The station for these settings, for one more connection."""
-    key = (os.getpid(), settings.identity)
-    with _counting:
-        station, users = _stations.get(key, (None, 0))
-        if station is None:
-            station = BlockingStation(settings)
-            station.start()
-        _stations[key] = (station, users + 1)
-    return station
-
-
-def leave(settings: TransportSettings, process: int) -> None:
-    """One connection less uses the station; the last one closes it.
-
-    Args:
-        process: the one that opened the connection. A child that inherited it closes nothing.
-    """
-    key = (process, settings.identity)
-    with _counting:
-        station, users = _stations.pop(key, (None, 0))
-        if station is None:
-            return
-        if users > 1:
-            _stations[key] = (station, users - 1)
-            return
-    if process == os.getpid():
-        station.close()
+        So finalizers may use it, which Python runs in any thread and at any place. In a child that
+        has not used the station it does nothing.
+        """
+        if self._process == os.getpid():
+            self._post(lambda _: do())

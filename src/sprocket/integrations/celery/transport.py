@@ -10,6 +10,7 @@ import contextlib
 import os
 import socket
 import threading
+import weakref
 from time import monotonic
 from typing import Any
 
@@ -18,11 +19,15 @@ from kombu.transport import base, virtual
 from sprocket.base.errors import NoPermission, RouteNotFound, SendFailed, TransportError
 from sprocket.integrations.celery.channel import Channel
 from sprocket.integrations.celery.settings import TransportSettings, settings_of
-from sprocket.integrations.celery.station import BlockingStation, leave, station_of
+from sprocket.integrations.celery.shared_stations import leave, leave_soon, station_of
+from sprocket.integrations.celery.station import BlockingStation
 
 
 class Transport(virtual.Transport):
-    """A connection of kombu; all of a process share what is behind it."""
+    """A connection of kombu; all of a process share what is behind it.
+
+    One that nobody closes leaves that too, when Python collects it.
+    """
 
     Channel = Channel
     default_port = 9876
@@ -44,6 +49,7 @@ class Transport(virtual.Transport):
         )
         self._station: BlockingStation | None = None
         self._process = os.getpid()
+        self._leave: weakref.finalize[..., Any]
         self._rang = threading.Event()
         self._bell: tuple[socket.socket, socket.socket] | None = None
         self._turn = 0
@@ -54,6 +60,10 @@ class Transport(virtual.Transport):
         if self._station is None:
             self._station = station_of(self.settings)
             self._process = os.getpid()
+            self._leave = weakref.finalize(
+                self, leave_soon, self._station, self.settings, self._process
+            )
+            self._leave.atexit = False  # when Python exits, the station closes by itself
         return self._station
 
     def driver_version(self) -> str:
@@ -64,6 +74,8 @@ class Transport(virtual.Transport):
 
     def establish_connection(self) -> Any:
         """Makes a connection, and sees that a name server answers."""
+        if self._process != os.getpid():
+            self._collect(None)
         try:
             self.station.check()
         except BaseException:  # raised again; only nothing must stay half open
@@ -73,13 +85,13 @@ class Transport(virtual.Transport):
 
     def close_connection(self, connection: Any) -> None:
         """Closes it: what was delivered and not acknowledged goes back to its queues."""
-        super().close_connection(connection)
-        self._release()
+        try:
+            super().close_connection(connection)
+        finally:
+            self._release()
 
     def _collect(self, connection: Any) -> None:
-        """Forgets everything after a fork; what was consumed belongs to the parent."""
-        self.channels.clear()
-        self._avail_channels.clear()
+        """Forgets everything, as after a fork; a parent's messages stay with it."""
         self._callbacks.clear()
         self._release()
 
@@ -88,8 +100,13 @@ class Transport(virtual.Transport):
         return self._station is not None and self._process == os.getpid()
 
     def _release(self) -> None:
+        for channel in self.channels:
+            channel.drop()
+        self.channels.clear()
+        self._avail_channels.clear()
         station, self._station = self._station, None
         if station is not None:
+            self._leave.detach()
             leave(self.settings, self._process)
         bell, self._bell = self._bell, None
         for end in bell or ():

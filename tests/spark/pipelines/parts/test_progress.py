@@ -27,7 +27,7 @@ def test_outside_the_main_thread_it_leaves_signals_alone() -> None:
         with Interrupt() as interrupt:
             seen.append((interrupt.is_set, signal.getsignal(signal.SIGINT) is before))
 
-    thread = threading.Thread(target=inside)
+    thread = threading.Thread(target=inside, daemon=True)
     thread.start()
     thread.join()
     assert seen == [(False, True)]
