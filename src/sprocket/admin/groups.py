@@ -9,6 +9,7 @@ import msgspec
 
 from sprocket.admin import attributes, known, topics
 from sprocket.admin.caller import Caller
+from sprocket.admin.config_changes import ConfigChange
 from sprocket.base.errors import ConsumerOffline, GroupNotFound, ReplyError
 from sprocket.message.topic import check_consumer_group, dead_letter_topic, retry_topic
 from sprocket.protocol.bodies import (
@@ -73,12 +74,7 @@ class GroupSettings(NamedTuple):
     attributes: Mapping[str, str | None] | None = None
 
 
-class GroupChange(NamedTuple):
-    """A group's settings at a broker before and after a change; `before` is None if it was new."""
-
-    broker: str
-    before: GroupConfig | None
-    after: GroupConfig
+GroupChange = ConfigChange[GroupConfig]
 
 
 async def create(

@@ -9,6 +9,7 @@ import msgspec
 
 from sprocket.admin import attributes
 from sprocket.admin.caller import Caller
+from sprocket.admin.config_changes import ConfigChange
 from sprocket.base.errors import RequestNotSupported, TopicNotFound, UsageError
 from sprocket.message.topic import TEMPLATE, check_topic
 from sprocket.protocol.bodies import (
@@ -45,12 +46,7 @@ class TopicSettings(NamedTuple):
     attributes: Mapping[str, str | None] | None = None
 
 
-class TopicChange(NamedTuple):
-    """A topic at a broker before and after a change; `before` is None if it was new."""
-
-    broker: str
-    before: TopicConfig | None
-    after: TopicConfig
+TopicChange = ConfigChange[TopicConfig]
 
 
 class UnreadQueues(UsageError):
@@ -176,7 +172,7 @@ async def _put(
     async def put(broker: str, address: str) -> TopicChange:
         change = planned[broker]
         if change.after != change.before:
-            await caller.ask(address, _request(change))
+            await caller.ask(address, request_of(change.after, before=change.before))
         return change
 
     return list((await caller.at_each(masters, put)).values())
@@ -198,9 +194,12 @@ def _after(topic: str, before: TopicConfig | None, wanted: TopicSettings) -> Top
     return msgspec.structs.replace(base, **{k: v for k, v in named.items() if v is not None})
 
 
-def _request(change: TopicChange) -> CreateTopic:
-    """The request that makes a change; attributes that stay are not named in it."""
-    topic, before = change.after, change.before
+def request_of(topic: TopicConfig, *, before: TopicConfig | None = None) -> CreateTopic:
+    """The request that creates or changes a topic; attributes that stay are not named in it.
+
+    Args:
+        before: as it is at the broker; None if it is not there.
+    """
     signed = attributes.signed({} if before is None else before.attributes, topic.attributes)
     return CreateTopic(
         topic=topic.topic_name,

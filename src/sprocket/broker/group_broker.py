@@ -13,7 +13,7 @@ from sprocket.broker.members.leadership import Leadership
 from sprocket.broker.members.seat import Seat
 from sprocket.broker.open_broker import OpenBroker
 from sprocket.broker.role_changes import RoleChanges
-from sprocket.broker.tables.files import Work
+from sprocket.broker.work import RunningWork
 from sprocket.election.elector import CallingElector, Elector, ElectorUnavailable
 from sprocket.remoting import address as addresses
 from sprocket.remoting.pool import Pool
@@ -55,8 +55,7 @@ class GroupBroker:
         self._lease = lease
         self._is_unclean = is_unclean
         self._on_open = on_open
-        self._failure = failure
-        self._running: list[asyncio.Task[None]] = []
+        self._running = RunningWork(failure)
         self._roles: RoleChanges | None = None
 
     async def open(self, address: str, replication_port: int) -> None:
@@ -91,8 +90,8 @@ class GroupBroker:
             roles.hand_over,
         )
         await roles.open()
-        self._run("elector", self._elector.run)
-        self._run("leadership", leadership.run)
+        self._running.run("elector", self._elector.run)
+        self._running.run("leadership", leadership.run)
 
     async def hand_over(self) -> None:
         """Gives the lead to another member, if this one leads, and lets the role change no more."""
@@ -101,11 +100,11 @@ class GroupBroker:
                 await self._roles.hand_over(Deadline.after(_HAND_OVER_SECONDS))
         except SprocketError as error:
             logger.warning("the lead is not handed over: %s", error)
-        await self._stop_running()
+        await self._running.end()
 
     async def close(self) -> None:
         """Leaves the group and closes what is open."""
-        await self._stop_running()
+        await self._running.end()
         await self._elector.leave()
         if self._roles is not None:
             await self._roles.close()
@@ -121,19 +120,3 @@ class GroupBroker:
                 continue
             troubles.ended("join", "the elector answers")
             return number
-
-    def _run(self, name: str, work: Work) -> None:
-        self._running.append(asyncio.create_task(self._watched(name, work), name=name))
-
-    async def _watched(self, name: str, work: Work) -> None:
-        try:
-            await work()
-        except Exception as error:  # root of a task
-            logger.critical("the broker's %s ended", name, exc_info=error)
-            if not self._failure.done():
-                self._failure.set_exception(error)
-
-    async def _stop_running(self) -> None:
-        for task in self._running:
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)

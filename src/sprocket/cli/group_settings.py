@@ -142,9 +142,7 @@ def update(
 
 def _show_changes(group: str, changes: list[GroupChange]) -> None:
     for each in changes:
-        done = "created" if each.before is None else "changed"
-        done = "unchanged" if each.after == each.before else done
-        typer.echo(f"{group}: {done} on {each.broker}")
+        typer.echo(f"{group}: {each.done} on {each.broker}")
 
 
 @command(app, "show", "sprocket group show billing", "sprocket group show billing --json")

@@ -189,15 +189,13 @@ def _show_changes(topic: str, change: Callable[[], list[TopicChange]]) -> None:
     except UnreadQueues as error:
         raise UnreadQueues(f"{error}; nothing is changed; --force does it nevertheless") from None
     for each in changes:
-        done = "created" if each.before is None else "changed"
-        done = "unchanged" if each.after == each.before else done
         read, write = each.after.read_queue_nums, each.after.write_queue_nums
         queues = f"{read} queues" if read == write else f"{read} read and {write} write queues"
         rights = permission_text(each.after.perm).strip()
         named = "".join(
             f", {name}={value}" for name, value in sorted(each.after.attributes.items())
         )
-        typer.echo(f"{topic}: {done} on {each.broker}: {queues}, {rights}{named}")
+        typer.echo(f"{topic}: {each.done} on {each.broker}: {queues}, {rights}{named}")
 
 
 @command(

@@ -19,14 +19,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from sprocket.admin import attributes
+from sprocket.admin.topic_changes import request_of
 from sprocket.base.backoff import pauses
 from sprocket.base.cancelling import end_all
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import QueryNotFound, SprocketError, TopicNotFound
 from sprocket.message.topic import (
     SELF_TEST,
-    TEMPLATE,
     is_dead_letter_topic,
     is_retry_topic,
     is_system_topic,
@@ -37,7 +36,7 @@ from sprocket.protocol.bodies import GroupTable, KvTable, TopicConfig
 from sprocket.protocol.command import Buffer, Command, Header
 from sprocket.protocol.requests.group import AllGroupConfigs, CreateGroup
 from sprocket.protocol.requests.route import GetKv, KvList, KvReply, PutKv
-from sprocket.protocol.requests.topic import CreateTopic, TopicConfigOf
+from sprocket.protocol.requests.topic import TopicConfigOf
 
 logger = logging.getLogger(__name__)
 
@@ -207,7 +206,7 @@ class TopicSpread:
             return
         if (there := self._brokers.get(target)) is None:
             return
-        await self._request(there.address, creation(config))
+        await self._request(there.address, request_of(config))
         logger.info("topic %s of %s is made at %s too", topic, source, target)
 
     async def _ordered(self, topics: Iterable[str], source: str) -> None:
@@ -258,23 +257,6 @@ class TopicSpread:
 
     async def _request(self, address: str, header: Header, body: Buffer = b"") -> Command:
         return await self._ask(address, header, body=body, deadline=Deadline.after(_ASK_SECONDS))
-
-
-def creation(config: TopicConfig) -> CreateTopic:
-    """The request that makes a topic as another broker has it."""
-    signed = attributes.signed({}, config.attributes)
-    return CreateTopic(
-        topic=config.topic_name,
-        default_topic=TEMPLATE,
-        read_queue_nums=config.read_queue_nums,
-        write_queue_nums=config.write_queue_nums,
-        perm=config.perm,
-        topic_filter_type=config.topic_filter_type,
-        topic_sys_flag=config.topic_sys_flag,
-        order=config.order,
-        attributes=",".join(f"{key}={value}" if value else key for key, value in signed.items())
-        or None,
-    )
 
 
 def is_ordered(config: TopicConfig) -> bool:

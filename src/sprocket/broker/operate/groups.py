@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from sprocket.base.errors import GroupNotFound, StoreError
+from sprocket.base.errors import GroupNotFound
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.operate.listings import listing
 from sprocket.broker.tables.attributes import OF_GROUPS, altered
@@ -113,14 +113,10 @@ class GroupRequests:
         return self._once_saved(wanted, before)
 
     async def _once_saved(
-        self, made: Sequence[GroupConfig], before: Mapping[str, GroupConfig | None]
+        self, wanted: Sequence[GroupConfig], before: Mapping[str, GroupConfig | None]
     ) -> Reply:
-        try:
-            await self._save_groups()
-        except StoreError as error:
-            for group in made:
-                self._groups.undo(group.group_name, group, before[group.group_name])
-            raise StoreError(f"nothing is created or changed: {error}") from error
+        made = {group.group_name: group for group in wanted}
+        await self._groups.save_or_undo(self._save_groups, made, before)
         return Reply()
 
     def every(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:

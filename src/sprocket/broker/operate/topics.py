@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from sprocket.base.errors import (
     InvalidParameter,
     SprocketError,
-    StoreError,
     SystemFailure,
     TopicNotFound,
 )
@@ -180,14 +179,10 @@ class TopicRequests:
         return self._once_saved([topic for topic, _ in wanted], before)
 
     async def _once_saved(
-        self, made: Sequence[TopicConfig], before: Mapping[str, TopicConfig | None]
+        self, wanted: Sequence[TopicConfig], before: Mapping[str, TopicConfig | None]
     ) -> Reply:
-        try:
-            await self._save_topics()
-        except StoreError as error:
-            for topic in made:
-                self._topics.undo(topic.topic_name, topic, before[topic.topic_name])
-            raise StoreError(f"nothing is created or changed: {error}") from error
+        made = {topic.topic_name: topic for topic in wanted}
+        await self._topics.save_or_undo(self._save_topics, made, before)
         return Reply()
 
     def _put(self, topic: TopicConfig, asked: dict[str, str]) -> None:

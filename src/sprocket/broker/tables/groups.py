@@ -18,8 +18,9 @@ import msgspec
 from sprocket.base.errors import InvalidParameter, SystemBusy
 from sprocket.base.ports import Clock
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.config_table import ConfigTable
 from sprocket.message.topic import SYSTEM_GROUP_PREFIX, fault_of_consumer_group
-from sprocket.protocol.bodies import DataVersion, GroupConfig
+from sprocket.protocol.bodies import GroupConfig
 from sprocket.quotas.creation import check_creation
 from sprocket.store.state.snapshot import ConvertedRows
 
@@ -42,30 +43,16 @@ _READ_FORBIDDEN = 1 << 2
 RETRY_QUEUES_MAX = 1024
 
 
-class Groups:
-    """All consumer groups of a broker.
-
-    Args:
-        on_change: called with the name of each group that was created, changed or removed.
-
-    Attributes:
-        by_name: the groups; for reading only.
-        version: rises with each change.
-    """
+class Groups(ConfigTable[GroupConfig]):
+    """All consumer groups of a broker."""
 
     def __init__(
         self, settings: BrokerSettings, *, clock: Clock, on_change: Callable[[str], None]
     ) -> None:
+        own = {name: GroupConfig(group_name=name) for name in OWN_GROUPS}
+        super().__init__(own, clock=clock, on_change=on_change)
         self._settings = settings
-        self._clock = clock
-        self._on_change = on_change
-        self.by_name = {name: GroupConfig(group_name=name) for name in OWN_GROUPS}
         self._forbidden: dict[str, dict[str, int]] = {}
-        self.version = DataVersion(timestamp=clock.now_ms())
-
-    def get(self, name: str) -> GroupConfig | None:
-        """A group, or None."""
-        return self.by_name.get(name)
 
     def find(self, name: str) -> GroupConfig | None:
         """A group; created now if it is unknown and may be created. None if it may not.
@@ -136,29 +123,10 @@ class Groups:
         known = (self.by_name.get(name), self._forbidden.get(name) or {})
         if known == (group, forbidden):
             return
-        if group is None:
-            self.by_name.pop(name, None)
-        else:
-            self.by_name[name] = group
         self._forbidden.pop(name, None)
         if forbidden:
             self._forbidden[name] = dict(forbidden)
-        self._changed(name)
-
-    def undo(self, name: str, made: GroupConfig | None, before: GroupConfig | None) -> None:
-        """Takes a creation or change back, unless somebody has changed the group since.
-
-        Args:
-            made: the group as it was put.
-            before: as it was before; None if it did not exist.
-        """
-        if self.by_name.get(name) is not made:
-            return
-        if before is None:
-            self.by_name.pop(name, None)
-        else:
-            self.by_name[name] = before
-        self._changed(name)
+        self._replace(name, group)
 
     def _store(self, group: GroupConfig) -> GroupConfig:
         limit = self._settings.config.groups_max
@@ -166,13 +134,8 @@ class Groups:
             if len(self.by_name) >= limit:
                 raise SystemBusy(f"the broker has {len(self.by_name)} consumer groups, its limit")
             check_creation("new_groups")
-        self.by_name[group.group_name] = group
-        self._changed(group.group_name)
+        self._replace(group.group_name, group)
         return group
-
-    def _changed(self, name: str) -> None:
-        self.version = self.version.after_change(self._clock.now_ms())
-        self._on_change(name)
 
     @property
     def forbidden(self) -> dict[str, dict[str, int]]:
@@ -199,8 +162,7 @@ class Groups:
         self._forbidden = msgspec.convert(
             state.get("forbiddenTable") or {}, dict[str, dict[str, int]], strict=False
         )
-        if version := state.get("dataVersion"):
-            self.version = msgspec.convert(version, DataVersion, strict=False)
+        self._load_version(state)
         for name, group in table.items():
             group.group_name = name
             self.by_name[name] = group

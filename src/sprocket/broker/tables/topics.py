@@ -20,9 +20,10 @@ from sprocket.base.errors import InvalidParameter, SystemBusy
 from sprocket.base.ports import Clock
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.config_table import ConfigTable
 from sprocket.message import topic as names
 from sprocket.message.topic_attributes import BATCH_QUEUE, QUEUE_TYPE
-from sprocket.protocol.bodies import DataVersion, TopicConfig
+from sprocket.protocol.bodies import TopicConfig
 from sprocket.quotas.creation import check_creation
 from sprocket.store.state.snapshot import ConvertedRows
 
@@ -85,18 +86,14 @@ def new_topic(
     )
 
 
-class Topics:
+class Topics(ConfigTable[TopicConfig]):
     """All topics of a broker.
 
     Args:
         own: the topics of the broker itself; they exist even if the file lacks them.
-        on_change: called with the name of each topic that was created, changed or removed.
 
     Attributes:
-        by_name: the topics; for reading only. A topic that changes is replaced, so that a copy of
-            the table stays as it is.
         own_names: names of the broker's own topics.
-        version: rises with each change.
     """
 
     def __init__(
@@ -107,18 +104,13 @@ class Topics:
         clock: Clock,
         on_change: Callable[[str], None],
     ) -> None:
+        super().__init__(
+            {topic.topic_name: topic for topic in own}, clock=clock, on_change=on_change
+        )
         self._settings = settings
-        self._clock = clock
-        self._on_change = on_change
-        self.by_name: dict[str, TopicConfig] = {topic.topic_name: topic for topic in own}
         self.own_names = frozenset(self.by_name)
         #: Topics of copied messages of which the master has not said how many queues they have.
         self._guessed: set[str] = set()
-        self.version = DataVersion(timestamp=clock.now_ms())
-
-    def get(self, name: str) -> TopicConfig | None:
-        """A topic, or None."""
-        return self.by_name.get(name)
 
     def is_own(self, name: str) -> bool:
         """Whether the topic belongs to the broker itself, so that no client may change it."""
@@ -282,26 +274,7 @@ class Topics:
         self._guessed.discard(name)
         if self.is_own(name) or self.by_name.get(name) == topic:
             return
-        if topic is None:
-            del self.by_name[name]
-        else:
-            self.by_name[name] = topic
-        self._changed(name)
-
-    def undo(self, name: str, made: TopicConfig | None, before: TopicConfig | None) -> None:
-        """Takes a creation or change back, unless somebody has changed the topic since.
-
-        Args:
-            made: the topic as it was put.
-            before: as it was before; None if it did not exist.
-        """
-        if self.by_name.get(name) is not made:
-            return
-        if before is None:
-            self.by_name.pop(name, None)
-        else:
-            self.by_name[name] = before
-        self._changed(name)
+        self._replace(name, topic)
 
     def _store(self, topic: TopicConfig) -> TopicConfig:
         name, limit = topic.topic_name, self._settings.config.topics_max
@@ -310,13 +283,8 @@ class Topics:
                 raise SystemBusy(f"the broker has {len(self.by_name)} topics, its limit")
             if not name.startswith(_OF_GROUPS):
                 check_creation("new_topics")
-        self.by_name[name] = topic
-        self._changed(name)
+        self._replace(name, topic)
         return topic
-
-    def _changed(self, name: str) -> None:
-        self.version = self.version.after_change(self._clock.now_ms())
-        self._on_change(name)
 
     def to_json(self) -> dict[str, Any]:
         """The table as JSON for its file."""
@@ -332,8 +300,7 @@ class Topics:
         table = msgspec.convert(
             state.get("topicConfigTable") or {}, dict[str, TopicConfig], strict=False
         )
-        if version := state.get("dataVersion"):
-            self.version = msgspec.convert(version, DataVersion, strict=False)
+        self._load_version(state)
         has_template = names.TEMPLATE in self.by_name
         for name, topic in table.items():
             topic.topic_name = name

@@ -27,6 +27,7 @@ from sprocket.console.operations.values import (
     PageAsked,
     fields_of,
     page_of,
+    report_of,
     time_of,
 )
 from sprocket.message.topic import is_system_group
@@ -286,7 +287,7 @@ async def create(given: OperationEnvironment, asked: GroupWanted) -> ChangeRepor
         given.caller, asked.group, wanted=_wanted(asked), is_trial=asked.dry_run,
         cluster=asked.cluster, broker=asked.broker,
     )  # fmt: skip
-    return _report(asked, changes)
+    return report_of(asked, f"group {asked.group}", changes, _shown)
 
 
 @declared.changes(
@@ -303,7 +304,7 @@ async def change(given: OperationEnvironment, asked: GroupWanted) -> ChangeRepor
         given.caller, asked.group, wanted=wanted, is_trial=asked.dry_run,
         cluster=asked.cluster, broker=asked.broker,
     )  # fmt: skip
-    return _report(asked, changes)
+    return report_of(asked, f"group {asked.group}", changes, _shown)
 
 
 @declared.changes(
@@ -346,16 +347,5 @@ def _wanted(asked: GroupWanted) -> GroupSettings:
     )
 
 
-def _report(asked: GroupWanted, changes: list[groups.GroupChange]) -> ChangeReport:
-    return ChangeReport(
-        dry_run=asked.dry_run,
-        changes=[
-            ChangeLine(
-                what=f"group {asked.group}",
-                broker=each.broker,
-                before=None if each.before is None else fields_of(each.before),
-                after=fields_of(each.after),
-            )
-            for each in changes
-        ],
-    )
+def _shown(broker: str, group: GroupConfig) -> Any:
+    return fields_of(group)

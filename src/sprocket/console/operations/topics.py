@@ -24,6 +24,7 @@ from sprocket.console.operations.values import (
     TopicName,
     fields_of,
     page_of,
+    report_of,
     time_of,
 )
 from sprocket.protocol.bodies import TopicConfig
@@ -201,7 +202,7 @@ async def create(given: OperationEnvironment, asked: TopicWanted) -> ChangeRepor
         given.caller, asked.topic, wanted=_wanted(asked), may_hide=asked.may_hide,
         is_trial=asked.dry_run, cluster=asked.cluster, broker=asked.broker,
     )  # fmt: skip
-    return _report(asked, changes)
+    return report_of(asked, f"topic {asked.topic}", changes, _at_broker)
 
 
 @declared.changes(
@@ -216,7 +217,7 @@ async def change(given: OperationEnvironment, asked: TopicWanted) -> ChangeRepor
         given.caller, asked.topic, wanted=wanted, may_hide=asked.may_hide,
         is_trial=asked.dry_run, cluster=asked.cluster, broker=asked.broker,
     )  # fmt: skip
-    return _report(asked, changes)
+    return report_of(asked, f"topic {asked.topic}", changes, _at_broker)
 
 
 @declared.changes(
@@ -247,21 +248,6 @@ def _wanted(asked: TopicWanted) -> TopicSettings:
         read = write = asked.queues
     permission = None if asked.permission is None else _PERMISSIONS[asked.permission]
     return TopicSettings(read, write, permission, asked.attributes)
-
-
-def _report(asked: TopicWanted, changes: list[topic_changes.TopicChange]) -> ChangeReport:
-    return ChangeReport(
-        dry_run=asked.dry_run,
-        changes=[
-            ChangeLine(
-                what=f"topic {asked.topic}",
-                broker=each.broker,
-                before=None if each.before is None else _at_broker(each.broker, each.before),
-                after=_at_broker(each.broker, each.after),
-            )
-            for each in changes
-        ],
-    )
 
 
 def _at_broker(broker: str, topic: TopicConfig) -> TopicAtBroker:

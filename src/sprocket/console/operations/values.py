@@ -9,6 +9,9 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 from msgspec import Meta
 
+from sprocket.admin.config_changes import ConfigChange
+
+C = TypeVar("C")
 T = TypeVar("T")
 
 #: The most items of a page.
@@ -95,6 +98,29 @@ class ChangeReport(msgspec.Struct, frozen=True, kw_only=True):
 
     dry_run: bool
     changes: list[ChangeLine]
+
+
+def report_of(
+    asked: ChangeAsked,
+    what: str,
+    changes: Iterable[ConfigChange[C]],
+    shown: Callable[[str, C], Any],
+) -> ChangeReport:
+    """The report of changes of a topic or a group.
+
+    Args:
+        shown: a broker's configuration as the report has it.
+    """
+    lines = [
+        ChangeLine(
+            what=what,
+            broker=each.broker,
+            before=None if each.before is None else shown(each.broker, each.before),
+            after=shown(each.broker, each.after),
+        )
+        for each in changes
+    ]
+    return ChangeReport(dry_run=asked.dry_run, changes=lines)
 
 
 def page_of(
