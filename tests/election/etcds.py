@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import time
 import urllib.request
@@ -42,7 +43,7 @@ class Etcd:
         folder: where they keep their data.
         count: how many servers there are.
         options: further options of each.
-        security: options of etcdctl for servers with TLS; it then asks whether they serve.
+        tls: of whoever asks servers with TLS whether they serve.
     """
 
     def __init__(
@@ -50,17 +51,17 @@ class Etcd:
         folder: Path,
         count: int = 1,
         options: tuple[str, ...] = (),
-        security: tuple[str, ...] = (),
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._security = security
-        scheme = "https" if security else "http"
+        self._tls = tls
+        self._scheme = "http" if tls is None else "https"
         ports = free_ports(2 * count)
         self.addresses = [f"127.0.0.1:{port}" for port in ports[:count]]
         peers = [f"http://127.0.0.1:{port}" for port in ports[count:]]
         names = [f"e{n}={peer}" for n, peer in enumerate(peers)]
         self._commands = []
         for n, address in enumerate(self.addresses):
-            client = f"{scheme}://{address}"
+            client = f"{self._scheme}://{address}"
             self._commands.append([
                 BINARY, "--name", f"e{n}", "--data-dir", str(folder / f"e{n}"),
                 "--listen-client-urls", client, "--advertise-client-urls", client,
@@ -74,7 +75,7 @@ class Etcd:
     @property
     def place(self) -> str:
         """The setting that names it."""
-        return f"{'https' if self._security else 'etcd'}://{','.join(self.addresses)}"
+        return f"{'etcd' if self._tls is None else 'https'}://{','.join(self.addresses)}"
 
     def start(self) -> None:
         """Starts those that do not run, and waits until all answer."""
@@ -108,12 +109,9 @@ class Etcd:
         self._log.close()
 
     def _is_healthy(self, address: str) -> bool:
-        if self._security:
-            ask = ["etcdctl", *self._security, "--endpoints", f"https://{address}"]
-            found = subprocess.run([*ask, "get", "x"], capture_output=True)
-            return found.returncode == 0
         try:
-            with urllib.request.urlopen(f"http://{address}/health", timeout=1) as answer:
+            url = f"{self._scheme}://{address}/health"
+            with urllib.request.urlopen(url, timeout=1, context=self._tls) as answer:
                 return b'"true"' in answer.read()
         except OSError:
             return False

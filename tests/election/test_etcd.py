@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -201,11 +202,13 @@ def test_tls_with_certificates_on_both_sides(tmp_path: Path) -> None:
             "cert.pem", "-days", "2", "-subj", "/CN=localhost", "-addext",
             "subjectAltName=IP:127.0.0.1,DNS:localhost")  # fmt: skip
     cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    tls = ssl.create_default_context(cafile=cert)
+    tls.load_cert_chain(cert, key)
     etcd = Etcd(
         tmp_path,
         options=("--cert-file", cert, "--key-file", key, "--trusted-ca-file", cert,
                  "--client-cert-auth"),
-        security=("--cacert", cert, "--cert", cert, "--key", key),
+        tls=tls,
     )  # fmt: skip
 
     async def play() -> None:
