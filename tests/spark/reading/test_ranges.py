@@ -100,3 +100,14 @@ def test_a_limit_is_kept_and_every_queue_that_can_advances(
     assert all(start[one] <= limited[one] <= end[one] for one in end)
     if len(waiting) <= records:
         assert len(taken) == len(waiting)
+
+
+def test_many_queues_take_turns_under_a_small_limit() -> None:
+    at = {queue(number): number for number in range(9)}
+    read: set[QueueId] = set()
+    for _ in range(60):
+        end = {one: offset + 100 for one, offset in at.items()}  # as much comes as is read
+        at, before = limit(at, end, 2), at
+        assert records_in(between(before, at)) == 2
+        read.update(one.queue for one in between(before, at))
+    assert len(read) == 9

@@ -70,6 +70,28 @@ def test_a_batch_reads_what_has_come_since_the_last(broker: FakeBroker) -> None:
     assert ranges(made, start, end) == ["orders@broker-a:0 [10, 12)"]
 
 
+def test_a_limit_of_bytes_counts_records_as_they_are_stored(broker: FakeBroker) -> None:
+    broker.shelves[A0] = Shelf([record(offset, body=bytes(2_000)) for offset in range(400)])
+    broker.shelves[B0] = Shelf([record(offset, body=bytes(2_000)) for offset in range(200)])
+    made, each = plan(broker), len(record(0, body=bytes(2_000)))
+    start = StreamOffsets({A0: 0, B0: 0})
+
+    def read(records_max: int | None, bytes_max: int) -> dict[QueueId, int]:
+        return made.next(start, records_max, bytes_max).next
+
+    assert read(None, 300 * each) == {A0: 199, B0: 101}
+    assert sum(read(30, 300 * each).values()) == 30
+    assert sum(read(550, 300 * each).values()) == 300
+    assert sum(read(None, 1).values()) == 1
+
+
+def test_a_broker_that_gives_no_sizes_holds_nothing_up(broker: FakeBroker) -> None:
+    broker.fault = lambda command: hang_up if command.code == PullMessage.code else None
+    largest = 4 << 20
+    found = plan(broker).next(StreamOffsets({A0: 0, B0: 5}), None, 5 * largest).next
+    assert found == {A0: 3, B0: 7}
+
+
 def test_a_limit_is_shared_by_what_waits(broker: FakeBroker) -> None:
     made = plan(broker)
     start = {A0: 0, B0: 5}

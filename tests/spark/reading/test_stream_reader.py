@@ -68,3 +68,14 @@ def test_a_stream_that_cannot_be_read_whole_fails_and_says_where(
     broker.shelves[QUEUES[2]].records[50] = None
     with pytest.raises(Exception, match=r"orders@broker-a:2: 1 messages are gone"):
         archive(stream(spark, broker), tmp_path)
+
+
+def test_a_limit_of_bytes_holds_for_each_batch_of_all_that_is_there(
+    spark: SparkSession, broker: FakeBroker, tmp_path: Path
+) -> None:
+    size = str(150 * len(record(0)))
+    done = archive(stream(spark, broker, maxBytesPerTrigger=size), tmp_path)
+    assert [one.numInputRows for one in done.recentProgress] == [150, 150]
+    both = {"maxBytesPerTrigger": size, "maxOffsetsPerTrigger": "120"}
+    done = archive(stream(spark, broker, **both), tmp_path / "both")
+    assert [one.numInputRows for one in done.recentProgress] == [120, 120, 60]

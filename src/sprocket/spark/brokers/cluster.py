@@ -8,7 +8,7 @@ micro-batch does not grow with the number of queues.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, ReplyError, SprocketError, TransportError
@@ -146,6 +146,24 @@ class ClusterMetadata:
                 found[queue] = _sighting(reply, offsets[queue])
         return found
 
+    def sizes(self, group: str, places: Sequence[tuple[QueueId, int]]) -> list[int]:
+        """The sizes of single messages in the log, bytes; none where there is no message.
+
+        Args:
+            group: the consumer group in whose name is read.
+            places: queues, and an offset in each.
+
+        Raises:
+            ReplyError: a broker refused.
+            TransportError: a broker did not reply.
+        """
+        found: list[int] = []
+        for at in range(0, len(places), _SIGHTINGS_MAX):
+            some = places[at : at + _SIGHTINGS_MAX]
+            replies = self._replies([(queue, _one(group, queue, offset)) for queue, offset in some])
+            found += filter(None, map(_message_bytes, replies))
+        return found
+
     def committed(self, group: str, queues: Iterable[QueueId]) -> dict[QueueId, int]:
         """A group's committed offsets, by queue; without queues in which it committed nothing.
 
@@ -221,24 +239,30 @@ class ClusterMetadata:
         self, queues: Iterable[QueueId], question: Callable[[QueueId], Header]
     ) -> dict[QueueId, Command]:
         """Sends a request for each queue to its broker; requests to one broker are pipelined."""
-        by_broker: dict[str, list[QueueId]] = {}
-        for queue in queues:
-            by_broker.setdefault(queue.broker, []).append(queue)
-        found: dict[QueueId, Command] = {}
-        for broker, some in by_broker.items():
+        queues = list(queues)
+        replies = self._replies([(queue, question(queue)) for queue in queues])
+        return dict(zip(queues, replies, strict=True))
+
+    def _replies(self, asked: Sequence[tuple[QueueId, Header]]) -> list[Command]:
+        """The reply to each request about a queue, in the same order."""
+        by_broker: dict[str, list[int]] = {}
+        for place, (queue, _) in enumerate(asked):
+            by_broker.setdefault(queue.broker, []).append(place)
+        found: dict[int, Command] = {}
+        for broker, places in by_broker.items():
             try:
                 connection = self._pool.to(broker)
                 try:
-                    replies = connection.call_all([question(queue) for queue in some])
+                    replies = connection.call_all([asked[place][1] for place in places])
                 except TransportError:
                     self._pool.hang_up(connection)
                     raise
             except TransportError:  # the caller tries again, perhaps at another master
                 with contextlib.suppress(SprocketError):
-                    self._pool.route(some[0].topic)
+                    self._pool.route(asked[places[0]][0].topic)
                 raise
-            found.update(zip(some, replies, strict=True))
-        return found
+            found.update(zip(places, replies, strict=True))
+        return [found[place] for place in range(len(asked))]
 
 
 def _first(queue: QueueId) -> MinOffset:
@@ -274,6 +298,19 @@ def _sighting(reply: Command, offset: int) -> Sighting:
         if record.queue_offset == offset:
             message = Witness(offset, record.log_offset, record.stored_ms)
     return Sighting(message, answer.min_offset, answer.max_offset)
+
+
+def _message_bytes(reply: Command) -> int:
+    """The size of the message in the reply to a pull of one; 0 if there is none."""
+    answer = read_pull(reply)
+    if not answer.records:
+        return 0
+    try:
+        record = parse(answer.records)
+    except CorruptRecord:
+        return 0
+    # A record may hold a batch, of which each message has an offset.
+    return record.size // max(1, answer.next_offset - record.queue_offset)
 
 
 def _committing(group: str, queue: QueueId, offset: int) -> UpdateOffset:

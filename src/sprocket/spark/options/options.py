@@ -277,6 +277,13 @@ class StreamOptions(ReadOptions):
         "Most offsets in one micro-batch, shared among the queues by what waits in each.",
         default=0,
     )
+    trigger_bytes_max: int = option(
+        "maxBytesPerTrigger",
+        values.size,
+        "About the most bytes in one micro-batch: `64m`, `512k`. Records count as they are stored, "
+        "before `tags` and `sql`; their size is estimated from a sample.",
+        default=0,
+    )
     trigger_records_min: int = option(
         "minOffsetsPerTrigger",
         values.whole(1),

@@ -81,6 +81,17 @@ def duration(name: str, value: str) -> int:
     return int(found[1]) * _UNITS_MS[found[2]]
 
 
+_SIZE = re.compile(r"(\d{1,15})\s*([kmgt]?)i?b?", re.ASCII)
+
+
+def size(name: str, value: str) -> int:
+    """A number of bytes, at least one: `64m`, `512 KiB`, `1g`, or a plain number."""
+    found = _SIZE.fullmatch(value.strip().lower())
+    if found is None or int(found[1]) == 0:
+        raise UsageError(f"option {name} takes a size such as 64m, 512k or 1g, not {value!r}")
+    return int(found[1]) << 10 * " kmgt".index(found[2] or " ")
+
+
 def addresses(name: str, value: str) -> tuple[str, ...]:
     """`host:port`, several are separated by `;` or `,`."""
     found = tuple(one.strip() for one in re.split(r"[;,]", value) if one.strip())

@@ -16,6 +16,8 @@ from sprocket.message.queue import QueueId
 SHARE_RECORDS_MIN = 20_000
 #: A task should read at most this many records, unless the user chooses otherwise: about a second.
 SHARE_RECORDS_MAX = 250_000
+#: 2^32 divided by the golden ratio: its multiples are spread evenly over any length.
+_SCATTER = 2_654_435_769
 
 
 class Range(NamedTuple):
@@ -97,8 +99,9 @@ def limit(
 ) -> dict[QueueId, int]:
     """Lower ends, so that at most `records` are read in all, in proportion to each queue's backlog.
 
-    Every queue with a backlog advances, unless there are more such queues than records. A queue
-    that is missing from `start` begins at 0.
+    Every queue with a backlog advances, unless there are more such queues than records: then they
+    take turns, those with a larger backlog more often. A queue that is missing from `start` begins
+    at 0.
     """
     ranges = between(start, end)
     waiting = records_in(ranges)
@@ -107,12 +110,14 @@ def limit(
     each = 1 if len(ranges) <= records else 0
     waiting -= each * len(ranges)
     records -= each * len(ranges)
+    # Where in the row of queues the first of a few records is; another place after each read.
+    shift = 0 if each else sum(one.start for one in ranges) * _SCATTER % waiting
     limited = {queue: min(offset, start.get(queue, 0)) for queue, offset in end.items()}
     passed = 0
     for one in ranges:
-        before = passed * records // waiting
+        before = (passed * records + shift) // waiting
         passed += one.records - each
-        limited[one.queue] = one.start + each + passed * records // waiting - before
+        limited[one.queue] = one.start + each + (passed * records + shift) // waiting - before
     return limited
 
 

@@ -25,6 +25,7 @@ from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.checkpoint import StreamOffsets, Witnesses
 from sprocket.spark.options.options import READER_GROUP, StreamOptions
 from sprocket.spark.options.positions import LATEST, QueuePositions
+from sprocket.spark.reading.byte_limit import ByteLimit
 from sprocket.spark.reading.plan import Offsets, Planner
 from sprocket.spark.reading.ranges import between, limit, records_in
 from sprocket.spark.reading.read import SharePartition
@@ -78,6 +79,7 @@ class StreamPlan:
         #: The ends of an "available now" query; None for any other.
         self._target: Offsets | None = None
         self._committed: Offsets = {}
+        self._byte_limit = ByteLimit(self._sizes)
         self._triggered_at = time.monotonic()
         #: The ends of all queues when they were last read.
         self.latest: Offsets = {}
@@ -96,11 +98,14 @@ class StreamPlan:
         """Limits the query to the messages that exist now."""
         self._target = self._planner.retried(self._ends)
 
-    def next(self, start: StreamOffsets, records_max: int | None) -> StreamOffsets:
+    def next(
+        self, start: StreamOffsets, records_max: int | None, bytes_max: int | None = None
+    ) -> StreamOffsets:
         """The end of the micro-batch that begins at `start`; `start` if there is nothing to read.
 
         Args:
             records_max: most offsets that it may have; None for no limit.
+            bytes_max: about the most bytes; None for no limit.
 
         Raises:
             ReadFailed: a queue ends before its start, or is not the one that was read, and loss is
@@ -123,6 +128,8 @@ class StreamPlan:
         self._triggered_at = time.monotonic()
         if records_max is not None:
             ends = limit(known, ends, records_max)
+        if bytes_max is not None:
+            ends = self._byte_limit.lowered(known, ends, bytes_max)
         self._planned = StreamOffsets(ends, self._witnesses(start, known, ends, anew), anew)
         return self._planned
 
@@ -206,6 +213,17 @@ class StreamPlan:
             except SprocketError as error:  # an older witness serves as well
                 logger.info("no new witnesses from broker %s: %s", some[0].broker, error)
         return kept
+
+    def _sizes(self, places: list[tuple[QueueId, int]]) -> list[int]:
+        """The sizes of some messages, of brokers that reply."""
+        found: list[int] = []
+        for broker in sorted({queue.broker for queue, _ in places}):
+            some = [place for place in places if place[0].broker == broker]
+            try:
+                found += self._cluster.sizes(self._options.group, some)
+            except SprocketError as error:  # others, and earlier messages, say enough
+                logger.info("no sizes of messages from broker %s: %s", broker, error)
+        return found
 
     def _changed_since(self, end: StreamOffsets) -> Offsets:
         """Queues that were made anew since another process planned this batch: their ends.

@@ -9,6 +9,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
@@ -47,14 +48,19 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return shape_checkpoint(self._plan.initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The limit by option `maxOffsetsPerTrigger`."""
-        records = self._options.trigger_records_max
-        return ReadMaxRows(records) if records else ReadAllAvailable()
+        """The limit by `maxOffsetsPerTrigger` or `maxBytesPerTrigger`."""
+        records, size = self._options.trigger_records_max, self._options.trigger_bytes_max
+        if records:
+            return ReadMaxRows(records)
+        return ReadMaxBytes(size) if size else ReadAllAvailable()
 
     def latestOffset(self, start: Shape, limit: ReadLimit) -> Shape:
         """The end of the micro-batch that begins at `start`."""
         records = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return shape_checkpoint(self._plan.next(read_checkpoint(start), records))
+        # Spark passes one limit, and knows none that is made of two.
+        is_all = isinstance(limit, ReadAllAvailable)
+        size = None if is_all else self._options.trigger_bytes_max or None
+        return shape_checkpoint(self._plan.next(read_checkpoint(start), records, size))
 
     def reportLatestOffset(self) -> Shape | None:
         """The ends of all queues, for the query's progress."""
