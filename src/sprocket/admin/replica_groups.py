@@ -212,30 +212,40 @@ def _member(
 ) -> ReplicaMember:
     """A registered broker, as it shows itself, and as its group's newest view has it."""
     state, has_elector = answer.state, seen.elector is not None
-    number = answer.registered if state is None else state.number
-    if state is None and has_elector:  # a master is registered as 0, whatever its number
-        by_address = [each.number for each in seen.members if each.address == answer.address]
-        number = by_address[0] if by_address else number
-    facts = known.get(number)
+    number = _registered_number(answer, seen) if state is None else state.number
+    in_sync = number in seen.in_sync if has_elector else None
+    priority = known[number].priority if number in known else None
     if state is None:
         role = "master" if answer.registered == MASTER and not has_elector else None
         return ReplicaMember(
-            number, answer.address, role, answer.is_reachable,
-            number in seen.in_sync if has_elector else None,
-            priority=facts.priority if facts else None,
-        )  # fmt: skip
-    lead = None if master is None else master.state
-    behind = None if lead is None else max(0, lead.log_end - state.log_end)
-    seconds = None
-    if lead is not None and lead.last_stored_ms and state.last_stored_ms:
-        seconds = max(0, lead.last_stored_ms - state.last_stored_ms) / 1000 if behind else 0.0
+            number, answer.address, role, answer.is_reachable, in_sync, priority=priority
+        )
+    behind, seconds = _behind(state, None if master is None else master.state)
     return ReplicaMember(
-        number, answer.address, "slave" if state.slave else "master", True,
-        number in seen.in_sync if has_elector else None,
+        number, answer.address, "slave" if state.slave else "master", True, in_sync,
         state.epoch if has_elector else None,
         state.log_end,
         None if state.confirmed < 0 else state.confirmed,
         behind,
         seconds,
-        facts.priority if facts else None,
+        priority,
     )  # fmt: skip
+
+
+def _registered_number(answer: _Answer, seen: GroupStateBody) -> int:
+    """The number of a broker that does not show itself."""
+    if seen.elector is not None:  # a master is registered as 0, whatever its number
+        for each in seen.members:
+            if each.address == answer.address:
+                return each.number
+    return answer.registered
+
+
+def _behind(state: GroupStateBody, lead: GroupStateBody | None) -> tuple[int | None, float | None]:
+    """How far a broker's log is behind the master's: bytes and seconds; None if that is unknown."""
+    if lead is None:
+        return None, None
+    behind = max(0, lead.log_end - state.log_end)
+    if not (lead.last_stored_ms and state.last_stored_ms):
+        return behind, None
+    return behind, max(0, lead.last_stored_ms - state.last_stored_ms) / 1000 if behind else 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,7 @@ from sprocket.base.errors import UsageError
 from sprocket.cli import loading
 from sprocket.cli.options import NAMESERVER, NameServers, Timeout
 from sprocket.cli.running import Verbose
-
-if TYPE_CHECKING:
-    from sprocket.console.api.running import ApiSettings
+from sprocket.cli.web_options import Audit, Certificate, Key, WebHost, WebPort, api_settings
 
 API_EXAMPLES = (
     "sprocket api",
@@ -30,23 +28,12 @@ AllowChanges = Annotated[
         "--allow-changes", help="Allow what changes something; without it everything only reads."
     ),
 ]
-Audit = Annotated[
-    Path | None,
-    typer.Option(
-        "--audit", metavar="DIR", help="Folder of the audit logs of this machine's servers."
-    ),
-]
 
 
 def api(
     nameserver: NameServers = NAMESERVER,
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen at.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int,
-        typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0 takes a free one."),
-    ] = 8088,
+    host: WebHost = "127.0.0.1",
+    port: WebPort = 8088,
     callers: Annotated[
         Path | None,
         typer.Option(
@@ -58,28 +45,25 @@ def api(
     ] = None,
     allow_changes: AllowChanges = False,
     audit: Audit = None,
-    certificate: Annotated[
-        Path | None, typer.Option("--certificate", metavar="FILE", help="Certificate, for TLS.")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option("--key", metavar="FILE", help="Key of the certificate.")
-    ] = None,
+    certificate: Certificate = None,
+    key: Key = None,
     timeout: Timeout = 5.0,
     verbose: Verbose = False,
 ) -> None:
     """Serves the operations of an operator: HTTP under /api, MCP under /mcp."""
     try:
         from sprocket.console.api.api import Api, api_app
-        from sprocket.console.api.server import WebAddress, WebServer
+        from sprocket.console.api.server import WebServer
     except ImportError:
         raise UsageError("the API needs its libraries: pip install 'sprocketmq[mcp]'") from None
     from sprocket.cli.running import serve_until_signal
     from sprocket.console.api.callers import KnownCallers
+    from sprocket.console.api.web_address import WebAddress
 
     known = KnownCallers.of_file(callers)
     where = WebAddress(host, port, certificate, key)
     where.check(known)
-    settings = _settings(nameserver, timeout, audit, allow_changes=allow_changes)
+    settings = api_settings(nameserver, timeout, audit, allow_changes=allow_changes)
     changes = "on" if allow_changes else "off"
     serve_until_signal(
         WebServer(api_app(Api(settings, known)), where),
@@ -105,20 +89,5 @@ def mcp(
     from sprocket.console.api.mcp_tools import serve_stdio
 
     who = ApiCaller("standard input", loading.client().signer())
-    settings = _settings(nameserver, timeout, audit, allow_changes=allow_changes)
+    settings = api_settings(nameserver, timeout, audit, allow_changes=allow_changes)
     run(serve_stdio(settings, who))
-
-
-def _settings(
-    nameservers: str, timeout: float, audit: Path | None, *, allow_changes: bool
-) -> ApiSettings:
-    from sprocket.client.base.nameservers import nameserver_addresses
-    from sprocket.console.api.running import ApiSettings
-
-    return ApiSettings(
-        nameserver_addresses(nameservers, {}),
-        may_change=allow_changes,
-        timeout_ms=timeout * 1_000,
-        audit_folder=audit,
-        tls=loading.client().tls_of_client(),
-    )

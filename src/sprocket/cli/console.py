@@ -12,12 +12,14 @@ import typer
 from sprocket.base.errors import UsageError
 from sprocket.base.opened_in_order import OpenedInOrder
 from sprocket.cli import loading
-from sprocket.cli.api import Audit
 from sprocket.cli.decoding import Registry, codec_of
 from sprocket.cli.options import NAMESERVER, NameServers, Timeout
 from sprocket.cli.running import Verbose, serve_until_signal
+from sprocket.cli.web_options import Audit, Certificate, Key, WebHost, WebPort, api_settings
 
 if TYPE_CHECKING:
+    from sprocket.console.api.running import ApiSettings
+    from sprocket.console.api.web_address import WebAddress
     from sprocket.console.console import ConsoleServer
     from sprocket.metrics.exporting import Serving
 
@@ -30,10 +32,6 @@ EXAMPLES = (
     "sprocket console --reports reports --callers callers.toml --allow-changes",
 )
 
-ConsolePort = Annotated[
-    int,
-    typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0 takes a free one."),
-]
 ReadOnly = Annotated[
     bool, typer.Option("--read-only", help="Nothing can be changed in the console.")
 ]
@@ -45,10 +43,8 @@ Reports = Annotated[
 
 def console(
     nameserver: NameServers = NAMESERVER,
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen at.")
-    ] = "127.0.0.1",
-    port: ConsolePort = 8080,
+    host: WebHost = "127.0.0.1",
+    port: WebPort = 8080,
     host_name: Annotated[
         list[str] | None,
         typer.Option(
@@ -73,12 +69,8 @@ def console(
         bool,
         typer.Option("--allow-changes", help="Allow changes by the HTTP API and MCP too."),
     ] = False,
-    certificate: Annotated[
-        Path | None, typer.Option("--certificate", metavar="FILE", help="Certificate, for https.")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option("--key", metavar="FILE", help="Key of the certificate.")
-    ] = None,
+    certificate: Certificate = None,
+    key: Key = None,
     registry: Registry = None,
     timeout: Timeout = 5.0,
     verbose: Verbose = False,
@@ -88,19 +80,16 @@ def console(
     Where the brokers know users, each logs in with its keys, and the console asks in its name. The
     console's own keys, client.access_key and client.secret_key, are for its plots over time.
     """
-    if (certificate is None) != (key is None):
-        raise UsageError("--certificate and --key go together")
+    from sprocket.console.api.web_address import WebAddress
+
     serve_until_signal(
         console_server(
-            nameserver,
-            (host, port, certificate, key),
+            WebAddress(host, port, certificate, key),
+            api_settings(nameserver, timeout, audit, allow_changes=allow_changes and not read_only),
+            callers=callers,
             host_names=tuple(host_name or ()),
             is_read_only=read_only,
             reports=reports,
-            audit_folder=audit,
-            callers=callers,
-            allows_changes=allow_changes and not read_only,
-            timeout_ms=timeout * 1_000,
             bodies=codec_of(registry),
         ),
         lambda server: f"sprocket console is ready: {server.url}",
@@ -131,9 +120,11 @@ class Consoled(OpenedInOrder, Generic[S]):
         return self._console.url
 
     async def _open(self, opened: AsyncExitStack) -> None:
+        from sprocket.console.api.web_address import WebAddress
+
         await opened.enter_async_context(self.server)
-        where = ("127.0.0.1", self._port, None, None)
-        self._console = console_server(self._nameserver(self.server), where)
+        shared = api_settings(self._nameserver(self.server), 5.0, None, allow_changes=False)
+        self._console = console_server(WebAddress(port=self._port), shared)
         await opened.enter_async_context(self._console)
 
     async def serve(self) -> None:
@@ -165,19 +156,13 @@ def serve_consoled(
 
 
 def console_server(
-    nameservers: str,
-    where: tuple[str, int, Path | None, Path | None],
-    *,
-    callers: Path | None = None,
-    allows_changes: bool = False,
-    **settings: Any,
+    address: WebAddress, shared: ApiSettings, *, callers: Path | None = None, **settings: Any
 ) -> ConsoleServer:
     """A console that is not started yet.
 
     Args:
-        where: host, port, certificate and its key.
+        shared: what the API works with, and the pages too.
         callers: the file of those who may use the API.
-        allows_changes: whether the API may change anything.
         settings: more of `ConsoleSettings`.
 
     Raises:
@@ -191,31 +176,20 @@ def console_server(
             f"the console needs its libraries ({error.name} is missing): "
             "pip install 'sprocketmq[console]'"
         ) from None
-    from sprocket.client.base.nameservers import nameserver_addresses
     from sprocket.console.api.api import Api
-    from sprocket.console.api.callers import KnownCallers, is_of_this_machine
-    from sprocket.console.api.running import ApiSettings
-    from sprocket.console.api.server import WebAddress
+    from sprocket.console.api.callers import KnownCallers
     from sprocket.console.web.settings import ConsoleSettings
 
-    client = loading.client()
-    address = WebAddress(*where)
     made = ConsoleSettings(
-        nameserver_addresses(nameservers, {}),
-        signer=client.signer(),
-        tls=client.tls_of_client(),
-        is_secure=address.certificate is not None,
+        shared.nameservers,
+        timeout_ms=shared.timeout_ms,
+        signer=loading.client().signer(),
+        audit_folder=shared.audit_folder,
+        tls=shared.tls,
+        is_secure=address.is_secure,
         **settings,
     )
     known = KnownCallers.of_file(callers)
-    api = None
-    if not known.is_open or is_of_this_machine(address.host):
-        shared = ApiSettings(
-            made.nameservers,
-            may_change=allows_changes,
-            timeout_ms=made.timeout_ms,
-            audit_folder=made.audit_folder,
-            tls=made.tls,
-        )
-        api = Api(shared, known)
+    is_served = not known.is_open or address.is_of_this_machine
+    api = Api(shared, known) if is_served else None
     return ConsoleServer(Console(made, api=api), address)

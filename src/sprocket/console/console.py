@@ -17,7 +17,8 @@ from nicegui import ui
 from sprocket.admin.caller import Caller
 from sprocket.base.opened_in_order import OpenedInOrder
 from sprocket.console.api.api import Api
-from sprocket.console.api.server import WebAddress, WebServer
+from sprocket.console.api.server import WebServer
+from sprocket.console.api.web_address import WebAddress
 from sprocket.console.history.sampler import HistorySampler
 from sprocket.console.pages import PAGES
 from sprocket.console.web.desk import ConsoleDesk

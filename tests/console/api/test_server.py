@@ -12,16 +12,13 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from sprocket.base.errors import ConfigError, UsageError
-from sprocket.console.api.callers import CallerEntry, KnownCallers
-from sprocket.console.api.server import WebAddress, WebServer
+from sprocket.base.errors import UsageError
+from sprocket.console.api.server import WebServer
+from sprocket.console.api.web_address import WebAddress
 from tests.certificates import Authority
 from tests.support import run
 
 pytestmark = pytest.mark.process
-
-OPEN = KnownCallers(None)
-CLOSED = KnownCallers([CallerEntry(name="a", token="a-token-that-nobody-guesses")])
 
 
 async def hello(request: Any) -> PlainTextResponse:
@@ -63,18 +60,9 @@ def test_a_port_that_is_taken_is_told() -> None:
     run(main())
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1"])
-def test_strangers_are_let_in_only_as_callers(host: str) -> None:
-    with pytest.raises(ConfigError, match="--callers"):
-        WebAddress(host).check(OPEN)
-    WebAddress(host).check(CLOSED)
-    WebAddress("127.0.0.1").check(OPEN)
-
-
-def test_tls_is_whole_or_not_at_all(tmp_path: Path, authority: Authority) -> None:
-    with pytest.raises(ConfigError, match="go together"):
-        WebAddress(certificate=tmp_path / "a").check(OPEN)
-
+def test_tls_is_served_with_a_certificate_that_can_be_used(
+    tmp_path: Path, authority: Authority
+) -> None:
     async def main() -> None:
         made = authority.issue("localhost")
         where = WebAddress(certificate=Path(made.certificate), key=Path(made.key))

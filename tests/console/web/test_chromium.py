@@ -255,6 +255,9 @@ def test_the_guide_s_pictures_are_made(chromium: Any, node: Node, tmp_path: Path
     dark = watched(chromium, node, viewport={"width": 390, "height": 760}, color_scheme="dark")
     dark.open("/group?name=billing")
     dark.page.wait_for_timeout(600 if PICTURES else 0)
+    button = "getComputedStyle(document.querySelector('.q-btn--outline.text-{}')).color"
+    assert dark.run(button.format("primary")) == "rgb(109, 179, 232)"
+    assert dark.run(button.format("negative")) == "rgb(255, 138, 128)"
     dark.page.screenshot(path=folder / "console-phone.png")
     assert len(list(folder.glob("console-*.png"))) >= 6
     assert page.faults == dark.faults == []

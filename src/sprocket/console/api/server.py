@@ -6,48 +6,18 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import uvicorn
 
-from sprocket.base.errors import ConfigError, UsageError
-from sprocket.console.api.callers import KnownCallers, is_of_this_machine
+from sprocket.base.errors import UsageError
+from sprocket.console.api.web_address import WebAddress
 from sprocket.remoting import address as addresses
 
 #: Requests at the same time, and the bytes of a request's headers.
 _AT_ONCE_MAX, _HEADER_BYTES_MAX = 256, 32_768
 _DRAIN_SECONDS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class WebAddress:
-    """Where a web server listens.
-
-    Attributes:
-        certificate, key: files in PEM, for TLS; None for none.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 0
-    certificate: Path | None = None
-    key: Path | None = None
-
-    def check(self, callers: KnownCallers) -> None:
-        """Checks that strangers cannot do what only people at this machine may.
-
-        Raises:
-            ConfigError: it is reached from elsewhere, and everybody may ask; or TLS is half set.
-        """
-        if (self.certificate is None) != (self.key is None):
-            raise ConfigError("--certificate and --key go together")
-        if callers.is_open and not is_of_this_machine(self.host):
-            raise ConfigError(
-                f"at {self.host} everybody who reaches this machine could ask: name who may with "
-                "--callers FILE, or listen at 127.0.0.1"
-            )
 
 
 class _QuietServer(uvicorn.Server):

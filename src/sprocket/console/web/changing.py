@@ -22,6 +22,12 @@ _COLUMNS = (
     TableColumn("before", "Now", is_wide=True),
     TableColumn("after", "Then", is_wide=True),
 )
+#: What is said of a field's form behind what it means.
+_HINTS = {
+    FieldKind.TIME: " (UTC)",
+    FieldKind.PAIRS: " One NAME=VALUE a line; -NAME takes one away.",
+    FieldKind.LIST: " Separated by commas.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,36 +164,31 @@ def _show_report(report: ChangeReport) -> None:
 def _input(asked: FormField, start: Any) -> Any:
     """The input of a field."""
     label = asked.label + (" *" if asked.is_required else "")
-    hint = asked.about
-    made: Any
-    if asked.kind is FieldKind.SWITCH and asked.is_three_way:
-        choices = {"": "leave it", "yes": "yes", "no": "no"}
-        made = ui.select(choices, label=label, value="").props("dense outlined").classes("w-full")
-    elif asked.kind is FieldKind.SWITCH:
-        made = ui.switch(asked.about or label, value=bool(start))
-        return made
-    elif asked.kind is FieldKind.CHOICE:
-        made = ui.select(list(asked.choices), label=label, value=start, clearable=True)
-        made.props("dense outlined").classes("w-full")
-    elif asked.kind is FieldKind.NUMBER:
-        made = ui.number(label, value=start, format="%d").props("dense outlined").classes("w-full")
-    elif asked.kind is FieldKind.TIME:
-        made = ui.input(label, value="").props("dense outlined type=datetime-local stack-label")
-        made.classes("w-full")
-        hint = f"{hint} (UTC)"
-    elif asked.kind in (FieldKind.LONG_TEXT, FieldKind.PAIRS, FieldKind.LIST):
-        text = start if isinstance(start, str) else "\n".join(start or ())
-        made = ui.textarea(label, value=text).props("dense outlined autogrow").classes("w-full")
-        if asked.kind is FieldKind.PAIRS:
-            hint = f"{hint} One NAME=VALUE a line; -NAME takes one away."
-        elif asked.kind is FieldKind.LIST:
-            hint = f"{hint} Separated by commas."
-    else:
-        made = ui.input(label, value=start or "").props("dense outlined autocomplete=off")
-        made.classes("w-full")
-        if asked.kind is FieldKind.SECRET:
-            made.props("type=password autocomplete=new-password")
-    if hint:
+    if asked.kind is FieldKind.SWITCH and not asked.is_three_way:
+        return ui.switch(asked.about or label, value=bool(start))
+    made = _empty_input(asked.kind, label, asked.choices, start)
+    made.props("dense outlined").classes("w-full")
+    if hint := asked.about + _HINTS.get(asked.kind, ""):
         with made.add_slot("hint"):
             ui.label(hint)
     return made
+
+
+def _empty_input(kind: FieldKind, label: str, choices: Sequence[str], start: Any) -> Any:
+    match kind:
+        case FieldKind.SWITCH:
+            return ui.select({"": "leave it", "yes": "yes", "no": "no"}, label=label, value="")
+        case FieldKind.CHOICE:
+            return ui.select(list(choices), label=label, value=start, clearable=True)
+        case FieldKind.NUMBER:
+            return ui.number(label, value=start, format="%d")
+        case FieldKind.TIME:
+            return ui.input(label, value="").props("type=datetime-local stack-label")
+        case FieldKind.LONG_TEXT | FieldKind.PAIRS | FieldKind.LIST:
+            text = start if isinstance(start, str) else "\n".join(start or ())
+            return ui.textarea(label, value=text).props("autogrow")
+        case FieldKind.SECRET:
+            made = ui.input(label, value=start or "")
+            return made.props("type=password autocomplete=new-password")
+        case _:
+            return ui.input(label, value=start or "").props("autocomplete=off")

@@ -58,8 +58,7 @@ body.body--dark, body.body--dark .q-drawer, body.body--dark .q-layout { backgrou
   max-width: 460px; }
 a.cell-link, .link { color: var(--q-primary); text-decoration: none; font-weight: 550; }
 body.body--dark a.cell-link, body.body--dark .link { color: #6db3e8; }
-body.body--dark .q-btn--outline.text-primary { color: #6db3e8 !important; }
-body.body--dark .q-btn--outline.text-negative { color: #ff8a80 !important; }
+body.body--dark :is(.q-btn--outline, .q-btn--flat) { --q-primary: #6db3e8; --q-negative: #ff8a80; }
 a.cell-link:hover { text-decoration: underline; }
 a:focus-visible, button:focus-visible, .q-btn:focus-visible { outline: 2px solid var(--q-primary);
   outline-offset: 2px; }

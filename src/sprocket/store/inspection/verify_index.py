@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Iterator
 from operator import lt
 
+from sprocket.base.ports import FileBytes
 from sprocket.store.inspection.inspected import Finding, InspectedStore
 from sprocket.store.views.index_file import ENTRY, HEADER, SLOT, file_bytes
 
@@ -51,20 +52,38 @@ def _file(
         text = "its first record comes after its last one"
         yield Finding("index", path, 0, text, is_fault=False)
     entries_at = HEADER.size + slots * SLOT.size
-    heads = array("i", bytes(file[HEADER.size : entries_at]))
-    if sys.byteorder == "little":
-        heads.byteswap()
-    lost = []
-    if min(heads) < 0 or max(heads) >= max(count, 1):
-        lost = [slot for slot, number in enumerate(heads) if not 0 <= number < max(count, 1)]
-    if lost and not store.is_live:
+    lost = [] if store.is_live else _lost_slots(bytes(file[HEADER.size : entries_at]), count)
+    if lost:
         text = f"{len(lost)} slots lead nowhere; a start after a crash repairs that"
         at = HEADER.size + lost[0] * SLOT.size
         yield Finding("index", path, at, text, is_fault=store.was_stopped)
+    astray, ahead = _wrong_entries(file, entries_at, count, log_end)
+    if astray:
+        text = f"{astray} entries do not lead to earlier ones, which are not found by key"
+        yield Finding("index", path, entries_at, text)
+    if ahead and store.was_stopped:
+        text = f"{ahead} entries lead behind the end of the log, and are ignored"
+        yield Finding("index", path, entries_at, text, is_fault=False)
+    yield max(count - 1, 0)
+
+
+def _lost_slots(raw: bytes, count: int) -> list[int]:
+    """The slots that lead to no entry of a file with so many."""
+    heads = array("i", raw)
+    if sys.byteorder == "little":
+        heads.byteswap()
+    if min(heads) >= 0 and max(heads) < max(count, 1):
+        return []
+    return [slot for slot, number in enumerate(heads) if not 0 <= number < max(count, 1)]
+
+
+def _wrong_entries(file: FileBytes, at: int, count: int, log_end: int) -> tuple[int, int]:
+    """How many of a file's entries do not lead to an earlier one, and how many lead behind the end
+    of the log."""
     astray = ahead = 0
     for first in range(1, count, _STEP):
         last = min(first + _STEP, count)
-        raw = file[entries_at + first * ENTRY.size : entries_at + last * ENTRY.size]
+        raw = file[at + first * ENTRY.size : at + last * ENTRY.size]
         hashes, offsets, _, before = zip(*ENTRY.iter_unpack(raw), strict=True)
         if max(offsets) >= log_end:
             ahead += sum(offset >= log_end for offset in offsets)
@@ -73,10 +92,4 @@ def _file(
                 hashed < 0 or not 0 <= earlier < number
                 for number, hashed, earlier in zip(range(first, last), hashes, before, strict=True)
             )
-    if astray:
-        text = f"{astray} entries do not lead to earlier ones, which are not found by key"
-        yield Finding("index", path, entries_at, text)
-    if ahead and store.was_stopped:
-        text = f"{ahead} entries lead behind the end of the log, and are ignored"
-        yield Finding("index", path, entries_at, text, is_fault=False)
-    yield max(count - 1, 0)
+    return astray, ahead
