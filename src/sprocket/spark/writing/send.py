@@ -39,6 +39,7 @@ from sprocket.runtime.clock import SystemClock
 from sprocket.spark.brokers.connection import BlockingConnection
 from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.write_options import WriteOptions
+from sprocket.spark.writing.failures import WriteFailed
 from sprocket.spark.writing.packing import PackedRows
 from sprocket.spark.writing.rows import OutgoingMessage
 
@@ -49,16 +50,13 @@ _PAUSE_LONGEST_S = 2.0
 _LOOPBACK = bytes((127, 0, 0, 1))
 
 
-class WriteFailed(SprocketError):
-    """Messages could not be written. The text contains topic, queue and reason."""
-
-
 @dataclass(slots=True)
 class Request:
     """One request, the queue that its rows chose, the queue it went to, and its failed attempts.
 
     Attributes:
-        number: counts those that are staged; -1 until it is sent.
+        number: counts those that are staged at a broker; -1 until it is sent.
+        broker: the one at which it is staged; empty until then.
     """
 
     envelope: Envelope
@@ -67,6 +65,7 @@ class Request:
     attempts: Attempts
     queue: QueueId | None = None
     number: int = -1
+    broker: str = ""
 
 
 class _Packed:
@@ -268,7 +267,9 @@ class Sender:
             try:
                 queues = self._queues_of(request.envelope.topic)
                 now = time.monotonic()
-                queue = request.fixed or self._chooser.next(queues, now, not_at=attempts.failed_at)
+                queue = request.fixed or self._chooser.next(
+                    self._possible(request, queues), now, not_at=attempts.failed_at
+                )
                 request.queue = queue
                 if attempts.count:
                     time.sleep(attempts.pause(queue.broker))
@@ -308,12 +309,16 @@ class Sender:
             place = request.queue or f"topic {request.envelope.topic}"
             raise WriteFailed(
                 f"{place}: {request.messages} messages were not accepted after "
-                f"{request.attempts.count} attempts: {self._failure(error)}"
+                f"{request.attempts.count} attempts: {self._failure(error, broker)}"
             ) from error
 
-    def _failure(self, error: SprocketError) -> SprocketError:
+    def _failure(self, error: SprocketError, broker: str) -> SprocketError:
         """The error as the user gets it."""
         return error
+
+    def _possible(self, request: Request, queues: Sequence[QueueId]) -> Sequence[QueueId]:
+        """The queues to which a request may go, at least one."""
+        return queues
 
     def _header(self, request: Request, queue: QueueId) -> Header:
         return request.envelope.header(
