@@ -163,7 +163,8 @@ def test_a_crowd_of_handshakes_does_not_keep_a_plain_client_waiting(authority: A
         tls = serving_with(authority.issue("rsa", is_rsa=True))
         async with pair(tls, None) as (server, plain):
             await echoed(server, plain)
-            pools = [Pool(tls=trusting(authority)) for _ in range(60)]
+            patient = ConnectionLimits(connect_seconds=60)
+            pools = [Pool(limits=patient, tls=trusting(authority)) for _ in range(60)]
             crowd = asyncio.gather(
                 *(pool.call(server.address, Echo(), deadline=soon()) for pool in pools)
             )
