@@ -16,14 +16,26 @@ FOREIGN = (
 RARE = ("sprocket.protocol.bodies", "sprocket.filter.sql92")
 
 
+#: What packs rows: Spark starts a process for each commit, which would take most of a second more.
+HEAVY = ("numpy", "pyarrow", "pandas")
+
+
 @pytest.mark.parametrize(
-    "module",
-    ["reading.read", "reading.stream_reader", "store_files.read", "writing.write", "writing.send"],
-)
-def test_a_task_loads_no_more_than_it_needs(module: str) -> None:
+    ("module", "unwanted"),
+    [
+        *(
+            (module, (*FOREIGN, *RARE))
+            for module in (
+                "reading.read", "reading.stream_reader", "store_files.read", "writing.write",
+                "writing.send", "writing.staging",
+            )
+        ),
+        ("writing.publishing", (*FOREIGN, *HEAVY)),
+    ],
+)  # fmt: skip
+def test_a_process_loads_no_more_than_it_needs(module: str, unwanted: tuple[str, ...]) -> None:
     program = f"import sys, sprocket.spark.{module}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     loaded = done.stdout.decode().split()
-    unwanted = (*FOREIGN, *RARE)
     found = [one for one in loaded if any(f"{one}.".startswith(f"{name}.") for name in unwanted)]
     assert not found

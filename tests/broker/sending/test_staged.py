@@ -12,6 +12,7 @@ import pytest
 from sprocket.broker.sending import publication
 from sprocket.message.batch import BatchedMessage, encode
 from sprocket.protocol.bodies.staged import AttemptEntry, AttemptList
+from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.requests.staged import Published, PublishStaged, StageBatch
 from sprocket.store.config import StoreConfig
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
@@ -174,8 +175,12 @@ def test_missing_batches_are_not_published() -> None:
         (batch([b"1"], DELAY="3"), {}),
         (batch([b"1"], TRAN_MSG="true"), {}),
         (batch([b"1"], TIMER_DELAY_SEC="3"), {}),
+        (batch([b"1"], TIMER_DELAY_MS="3"), {}),
+        (batch([b"1"], TIMER_DELIVER_MS="3"), {}),
+        (batch([b"1"], __LITE_TOPIC="x"), {}),
         (batch([b"1"], long="x" * 32_000), {}),
-        (batch([b"1"]), {"topic": "absent"}),
+        (batch([b"1"]), {"topic": "a b"}),
+        (b"no batch", {"topic": "absent"}),
         (batch([b"1"]), {"topic": STAGED}),
         (batch([b"1"]), {"topic": "SCHEDULE_TOPIC_XXXX"}),
         (batch([b"1"]), {"topic": "%RETRY%g"}),
@@ -197,6 +202,19 @@ def test_what_could_not_be_published_is_not_staged(body: bytes, named: dict[str,
         assert await asker.max_offset(STAGED) == 0
 
     play(test)
+
+
+@pytest.mark.parametrize("may", [True, False])
+def test_a_topic_is_created_as_a_send_creates_it(may: bool) -> None:
+    async def test(asker: Asker) -> None:
+        reply = await asker.call(staging(topic="new", queue=3), batch([b"1"]))
+        if not may:
+            assert (reply.code, "not exist" in reply.remark) == (ResponseCode.TOPIC_NOT_EXIST, True)
+            return
+        await publish(asker, {"a": 1})
+        assert await asker.bodies("new", 3) == [b"1"]
+
+    play(test, auto_create_topics=may)
 
 
 def test_nobody_reads_what_is_staged() -> None:

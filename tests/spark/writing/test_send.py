@@ -16,7 +16,8 @@ from sprocket.protocol.requests.route import RouteOfTopic
 from sprocket.protocol.requests.send import SendBatch, SendMessageV2
 from sprocket.spark.options.write_options import write_options
 from sprocket.spark.writing.rows import OutgoingMessage
-from sprocket.spark.writing.send import Sender, WriteFailed
+from sprocket.spark.writing.failures import WriteFailed
+from sprocket.spark.writing.send import Sender
 from tests.spark.support import FakeBroker, Shelf, hang_up, serving
 
 QUEUES = [QueueId("orders", "broker-a", number) for number in range(4)]

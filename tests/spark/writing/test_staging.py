@@ -12,10 +12,12 @@ from sprocket.client.blocking import PullConsumer
 from sprocket.message.message import Message
 from sprocket.protocol.requests.staged import Published
 from sprocket.spark.options.write_options import WriteOptions, write_options
-from sprocket.spark.writing import send, staging
+from sprocket.spark.writing import publishing, send, staging
+from sprocket.spark.writing.failures import WriteFailed
+from sprocket.spark.writing.publishing import publish
 from sprocket.spark.writing.rows import OutgoingMessage
-from sprocket.spark.writing.send import WriteFailed
-from sprocket.spark.writing.staging import StagedPart, StagingSender, publish
+from sprocket.spark.writing.staged_part import StagedPart
+from sprocket.spark.writing.staging import StagingSender
 from tests.spark.node import Node
 
 BROKER = "broker-a"
@@ -29,7 +31,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (send, staging):
+    for module in (send, publishing):
         monkeypatch.setattr(module, "_PAUSE_FIRST_S", 0.001)
         monkeypatch.setattr(module, "_PAUSE_LONGEST_S", 0.01)
 
@@ -80,6 +82,14 @@ def test_rows_are_seen_once_when_their_transaction_is_published(node: Node) -> N
     assert seen(node, "once") == {b"first": 1, **dict.fromkeys(bodies, 1)}
 
 
+def test_the_topic_is_made_unless_it_is_elsewhere(node: Node) -> None:
+    part = staged(node, "made", [b"row"])
+    assert published(node, part).messages == 1
+    assert seen(node, "made") == {b"row": 1}
+    with pytest.raises(WriteFailed, match="sprocket topic create made --broker elsewhere"):
+        staged(node, "made", [b"row"], transactionBroker="elsewhere")
+
+
 def test_a_transaction_without_rows_counts(node: Node) -> None:
     assert published(node, StagedPart("empty", 0, "a")).messages == 0
     assert published(node, StagedPart("empty", 1, "a"), is_first=False).messages == 0
@@ -96,8 +106,6 @@ def test_what_cannot_be_staged_is_refused(node: Node) -> None:
     sender = StagingSender(options(node), StagedPart("refused", 0, "a"))
     with sender, pytest.raises(UsageError, match="no row can have a delay"):
         sender.send([late])
-    with pytest.raises(WriteFailed, match="no queue at elsewhere, the transactionBroker"):
-        staged(node, "refused", [b"row"], transactionBroker="elsewhere")
 
 
 def test_a_broker_that_knows_no_staging_is_named(

@@ -286,6 +286,12 @@ class Placing:
             return None
         return topic
 
+    def staged_topic(self, name: str) -> TopicConfig | None:
+        """The topic of a name if staged messages can be stored in it."""
+        if name in self._closed or name in self._static or is_retry_topic(name):
+            return None
+        return self._by_name.get(name)
+
     def plain_topic(self, name: str) -> tuple[int, int] | None:
         """The write queues of a topic that takes a message unread, and bits for the system flags of
         its messages; None if a message to it must be read alone."""
@@ -306,14 +312,26 @@ class Placing:
         """
         topic = self.open_topic(header.topic)
         if topic is None:
-            topic = self._checked_topic(header, self._by_name.get(header.topic))
+            topic = self.checked_topic(
+                header.topic,
+                template=header.default_topic,
+                queues=header.default_topic_queue_nums,
+                sys_flag=_unit_flag(header),
+            )
         number = header.queue_id
         if 0 <= number < topic.write_queue_nums:
             return topic, number
         return topic, self._other_queue(topic, number, peer)
 
-    def _checked_topic(self, header: SendHeader, topic: TopicConfig | None) -> TopicConfig:
-        name = header.topic
+    def checked_topic(
+        self, name: str, *, template: str, queues: int, sys_flag: int = 0
+    ) -> TopicConfig:
+        """The topic of a name, created from a template if that is allowed.
+
+        Raises:
+            InvalidParameter, NoPermission, TopicNotFound: as `place`.
+        """
+        topic = self._by_name.get(name)
         config = self._settings.config
         if topic is not None and topic.order and not is_writable(config.permission):
             raise NoPermission(f"the broker[{config.name}] sending message is forbidden")
@@ -323,10 +341,7 @@ class Placing:
             raise NoPermission(f"Sending message to topic[{name}] is forbidden.")
         if topic is None:
             topic = self._topics.make_by_send(
-                name,
-                template=header.default_topic,
-                queues=header.default_topic_queue_nums,
-                sys_flag=_unit_flag(header),
+                name, template=template, queues=queues, sys_flag=sys_flag
             )
         if topic is None:
             raise TopicNotFound(f"topic[{name}] not exist, apply first please!\n{FAQ}")

@@ -60,7 +60,7 @@ class StagedRequests:
         Raises:
             TopicNotFound, InvalidParameter, IllegalMessage: it could not be published, or a later
                 transaction of its writer is decided.
-            NoPermission: the writer is another user's.
+            NoPermission: the topic is the broker's own, or the writer is another user's.
             SystemBusy: too much is staged.
         """
         header = command.read(StageBatch)
@@ -73,7 +73,7 @@ class StagedRequests:
             header.number,
             header.topic,
             header.queue_id,
-            self._publication.reader.check(header.topic, header.queue_id, body),
+            self._publication.reader.check(header, body),
         )
         if self._ledger.is_staged(head):
             return self._acknowledgement.up_to(self._store.log_end)

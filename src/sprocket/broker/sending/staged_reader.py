@@ -6,6 +6,8 @@ taken back.
 
 from __future__ import annotations
 
+from os.path import commonprefix
+
 from sprocket.base.errors import IllegalMessage, InvalidParameter, TopicNotFound
 from sprocket.base.ports import Clock
 from sprocket.broker.sending.batch_reader import PlainBatch
@@ -21,18 +23,17 @@ from sprocket.message.draft_batch import DraftBatch
 from sprocket.message.drafting import drafted
 from sprocket.message.properties import SENT_TEXT_SHORT, decode, encode
 from sprocket.message.record import Draft, Record
-from sprocket.message.topic import is_retry_topic
 from sprocket.message.topic_attributes import has_batch_queues
 from sprocket.protocol.bodies import TopicConfig
+from sprocket.protocol.requests.staged import StageBatch
 from sprocket.transaction.staged import StagedHead, mark_of
 
-#: A batch with one of these names in it is read message by message before it is staged.
-_REFUSED = tuple(
-    f"{name}{names.NAME_END}".encode()
-    for name in (
-        names.HALF, names.DELAY, names.LITE_TOPIC, names.TIMER_DELETE_KEY, *names.ASK_FOR_TIME,
-    )
-)  # fmt: skip
+#: A batch with one of these in its properties is read message by message before it is staged. Each
+#: is one search, so the names of timers, which begin alike, are one.
+_REFUSED = (
+    *(f"{name}{names.NAME_END}".encode() for name in (names.HALF, names.DELAY, names.LITE_TOPIC)),
+    commonprefix([names.TIMER_DELETE_KEY, *names.ASK_FOR_TIME]).encode(),
+)
 
 
 class StagedReader:
@@ -47,13 +48,24 @@ class StagedReader:
         self._clock = clock
         self._batches = PlainBatches(PlainTexts())
 
-    def check(self, topic: str, queue: int, body: bytes) -> int:
-        """Checks a batch before it is staged; returns how many messages it has.
+    def check(self, header: StageBatch, body: bytes) -> int:
+        """Checks a batch before it is staged, and creates its topic if that is missing and may be.
+
+        Returns:
+            How many messages it has.
 
         Raises:
-            TopicNotFound, InvalidParameter, IllegalMessage: it could not be published.
+            TopicNotFound, InvalidParameter, IllegalMessage, NoPermission: it could not be
+                published.
         """
-        self.place(topic, queue)
+        count = self._count(body)
+        self._placing.checked_topic(
+            header.topic, template=header.default_topic, queues=header.default_topic_queue_nums
+        )
+        self.place(header.topic, header.queue_id)
+        return count
+
+    def _count(self, body: bytes) -> int:
         bytes_max = self._settings.store.message_bytes_max
         if len(body) > bytes_max:
             raise IllegalMessage(
@@ -65,7 +77,8 @@ class StagedReader:
                 f"the body is no batch of 1 to {BATCH_COUNT_MAX} messages, each with a body"
             )
         is_long = max(map(len, parts.properties)) > SENT_TEXT_SHORT
-        if is_long or any(name in body for name in _REFUSED):
+        together = b"".join(parts.properties)
+        if is_long or any(name in together for name in _REFUSED):
             for text in parts.properties:
                 self._properties(text)
         return len(parts.bodies)
@@ -77,8 +90,8 @@ class StagedReader:
             TopicNotFound: there is no such topic, or not one for any sender.
             InvalidParameter: the queue is not one to write to, or keeps batches as one record.
         """
-        topic = self._placing.open_topic(name)
-        if topic is None or is_retry_topic(name):
+        topic = self._placing.staged_topic(name)
+        if topic is None:
             raise TopicNotFound(f"topic[{name}] does not exist, or takes no staged messages")
         if has_batch_queues(topic.attributes):
             raise InvalidParameter(f"topic {name} keeps batches as one record: they are not staged")

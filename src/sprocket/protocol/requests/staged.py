@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
+from sprocket.message.topic import TEMPLATE
 from sprocket.protocol.codes import OwnRequestCode
 from sprocket.protocol.command import Header, Int, Long
 
@@ -19,7 +20,8 @@ Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 class StageBatch(Header, kw_only=True):
     """Stores a batch where nobody reads it. Body: as that of a batch send.
 
-    `topic`, `queue_id`: where its messages will go; `batch_id`: counts the writer's transactions,
+    `topic`, `queue_id`: where its messages will go; `default_topic`, `default_topic_queue_nums`: from
+    which topic it is created if it is missing, and with how many queues, as in a send; `batch_id`: counts the writer's transactions,
     from 0 on; `attempt`: of those who make one part of a transaction, one counts in the end;
     `number`: counts the requests of the attempt. One that was stored already is not stored again.
     """
@@ -27,6 +29,8 @@ class StageBatch(Header, kw_only=True):
     code: ClassVar[int] = OwnRequestCode.STAGE_BATCH
 
     topic: str
+    default_topic: str = TEMPLATE
+    default_topic_queue_nums: Int = 4
     queue_id: Int
     born_timestamp: Long
     writer: Name

@@ -166,10 +166,20 @@ class ConnectionPool:
         try:
             route = self.route(topic)
         except RouteNotFound:
-            route = promise(topic, self.route(TEMPLATE), new_queues)
+            route = promise(topic, self._template(topic), new_queues)
         if not route.writable:
             raise RouteNotFound(f"no broker takes messages for topic {topic}")
         return route
+
+    def _template(self, topic: str) -> TopicRoute:
+        """The route of the topic from which brokers create others."""
+        try:
+            return self.route(TEMPLATE)
+        except RouteNotFound:
+            raise RouteNotFound(
+                f"no broker has topic {topic!r}, and none creates topics by itself: "
+                f"sprocket topic create {topic}"
+            ) from None
 
     def _first_answer(
         self, header: Header, error: Callable[[list[SprocketError]], SprocketError]

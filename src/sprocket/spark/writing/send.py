@@ -39,6 +39,7 @@ from sprocket.runtime.clock import SystemClock
 from sprocket.spark.brokers.connection import BlockingConnection
 from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.write_options import WriteOptions
+from sprocket.spark.writing.failures import WriteFailed
 from sprocket.spark.writing.packing import PackedRows
 from sprocket.spark.writing.rows import OutgoingMessage
 
@@ -47,10 +48,6 @@ _AHEAD_MAX = 8
 _PAUSE_FIRST_S = 0.1
 _PAUSE_LONGEST_S = 2.0
 _LOOPBACK = bytes((127, 0, 0, 1))
-
-
-class WriteFailed(SprocketError):
-    """Messages could not be written. The text contains topic, queue and reason."""
 
 
 @dataclass(slots=True)

@@ -23,7 +23,8 @@ from sprocket.spark.worker import task_counter
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sprocket.spark.writing.staging import StagedPart, StagingSender
+    from sprocket.spark.writing.staged_part import StagedPart
+    from sprocket.spark.writing.staging import StagingSender
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +92,7 @@ class RowWriter:
         parts = [one.staged for one in messages if one is not None and one.staged is not None]
         if not parts:
             return
-        from sprocket.spark.writing.staging import BATCH_KEPT_S, STREAM_KEPT_S, publish
+        from sprocket.spark.writing.publishing import BATCH_KEPT_S, STREAM_KEPT_S, publish
 
         batch_id = parts[0].batch_id
         done = publish(
@@ -108,7 +109,8 @@ class RowWriter:
         """What stages the rows of this attempt of a task; None if rows are seen at once."""
         if self._options.transaction_broker is None:
             return None
-        from sprocket.spark.writing.staging import StagedPart, StagingSender
+        from sprocket.spark.writing.staged_part import StagedPart
+        from sprocket.spark.writing.staging import StagingSender
 
         # A program that `foreachBatch` calls may write several times in one micro-batch, so only a
         # streaming write is a transaction by the number of its micro-batch.
