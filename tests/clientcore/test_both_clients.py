@@ -23,8 +23,8 @@ from sprocket.spark.brokers.cluster import ClusterMetadata
 from sprocket.spark.brokers.connection import BlockingConnection
 from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.write_options import write_options
-from sprocket.spark.writing.rows import OutgoingMessage
 from sprocket.spark.writing.failures import WriteFailed
+from sprocket.spark.writing.rows import OutgoingMessage
 from sprocket.spark.writing.send import Sender
 
 BROKERS = ("a", "b", "c")

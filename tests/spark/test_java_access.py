@@ -26,8 +26,8 @@ from sprocket.spark.options.write_options import WriteOptions, write_options
 from sprocket.spark.reading.read import RocketMQReader
 from sprocket.spark.reading.stream import StreamPlan
 from sprocket.spark.records.schema import arrow_schema
-from sprocket.spark.writing.rows import OutgoingMessage
 from sprocket.spark.writing.failures import WriteFailed
+from sprocket.spark.writing.rows import OutgoingMessage
 from sprocket.spark.writing.send import Sender
 from tests.compat.javaland import JavaBroker, JavaNameServer, require_java, wait_until
 from tests.compat.sprocketland import SprocketNode

@@ -15,8 +15,8 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.route import RouteOfTopic
 from sprocket.protocol.requests.send import SendBatch, SendMessageV2
 from sprocket.spark.options.write_options import write_options
-from sprocket.spark.writing.rows import OutgoingMessage
 from sprocket.spark.writing.failures import WriteFailed
+from sprocket.spark.writing.rows import OutgoingMessage
 from sprocket.spark.writing.send import Sender
 from tests.spark.support import FakeBroker, Shelf, hang_up, serving
 

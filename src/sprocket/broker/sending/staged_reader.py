@@ -6,8 +6,6 @@ taken back.
 
 from __future__ import annotations
 
-from os.path import commonprefix
-
 from sprocket.base.errors import IllegalMessage, InvalidParameter, TopicNotFound
 from sprocket.base.ports import Clock
 from sprocket.broker.sending.batch_reader import PlainBatch
@@ -29,10 +27,10 @@ from sprocket.protocol.requests.staged import StageBatch
 from sprocket.transaction.staged import StagedHead, mark_of
 
 #: A batch with one of these in its properties is read message by message before it is staged. Each
-#: is one search, so the names of timers, which begin alike, are one.
+#: is one search, so the names of timers, which all begin with the last one, are one.
 _REFUSED = (
     *(f"{name}{names.NAME_END}".encode() for name in (names.HALF, names.DELAY, names.LITE_TOPIC)),
-    commonprefix([names.TIMER_DELETE_KEY, *names.ASK_FOR_TIME]).encode(),
+    b"TIMER_DEL",
 )
 
 

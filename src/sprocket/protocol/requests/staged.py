@@ -20,10 +20,10 @@ Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 class StageBatch(Header, kw_only=True):
     """Stores a batch where nobody reads it. Body: as that of a batch send.
 
-    `topic`, `queue_id`: where its messages will go; `default_topic`, `default_topic_queue_nums`: from
-    which topic it is created if it is missing, and with how many queues, as in a send; `batch_id`: counts the writer's transactions,
-    from 0 on; `attempt`: of those who make one part of a transaction, one counts in the end;
-    `number`: counts the requests of the attempt. One that was stored already is not stored again.
+    `topic`, `queue_id`: where its messages will go; `default_topic`, `default_topic_queue_nums`: as
+    in a send, of a topic that this creates; `batch_id`: counts the writer's transactions, from 0
+    on; `attempt`: of those who make one part of a transaction, one counts in the end; `number`:
+    counts the requests of the attempt. One that was stored already is not stored again.
     """
 
     code: ClassVar[int] = OwnRequestCode.STAGE_BATCH
