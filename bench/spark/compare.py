@@ -199,7 +199,7 @@ class _Bench:
     def sink(self, rows: int) -> None:
         """Rows of 100 B written, at least once and exactly once, and how many a load generator
         sends to our broker at best."""
-        once = ("sprocket, once", self._servers["sprocket"], {"transactionBroker": _BROKER})
+        once = ("sprocket, once", self._servers["sprocket"], {"transactionBrokers": _BROKER})
         sides: list[tuple[str, Server, dict[str, str]]]
         sides = [(name, server, {}) for name, server in self._servers.items()]
         sides.insert(1, once)

@@ -2,7 +2,7 @@
 
     python -m tests.spark.killing_sink --kills 20 --seed 7
 
-A process with Spark copies the topic `orders` to `copies` with `transactionBroker`, a few hundred
+A process with Spark copies the topic `orders` to `copies` with `transactionBrokers`, a few hundred
 messages at a time, through a shuffle that gives the rows another order and other tasks each time.
 All of it is killed at random moments, or its Python workers, or the broker, in turn. Then the
 copies are compared with what was sent: nothing may be missing, nothing twice.
@@ -44,7 +44,7 @@ def copy(names: str, folder: str) -> None:
         reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 300)
         rows = reader.load().repartition(3)
         writer = rows.writeStream.format("rocketmq").option("namesrvAddr", names)
-        writer = writer.option("topic", "copies").option("transactionBroker", BROKER)
+        writer = writer.option("topic", "copies").option("transactionBrokers", BROKER)
         writer = writer.option("batchMaxRecords", 40)
         writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
         try:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -66,6 +67,15 @@ class Node:
         if self._node is not None:
             self._run(self._node.__aexit__(None, None, None))
             self._node = None
+
+    @contextmanager
+    def beside(self, server: AbstractAsyncContextManager[object]) -> Iterator[None]:
+        """Runs another server in the same loop."""
+        self._run(server.__aenter__())
+        try:
+            yield
+        finally:
+            self._run(server.__aexit__(None, None, None))
 
     def send(self, topic: str, bodies: Iterable[bytes], *, tags: Sequence[str] = ("",)) -> None:
         """Sends a message for each body, with one tag after the other."""

@@ -17,7 +17,9 @@ from sprocket.transaction.staged import (
 
 HOST = pack("10.0.0.1:10911")
 HEAD = StagedHead("w", "ann", 7, "a", 3, "T", 1, 20)
-DECISION = StagedDecision("w", "ann", 7, [("a", 4)], 80, False, 1000, 60_000, 5, 6)
+DECISION = StagedDecision(
+    "w", "ann", 7, [("a", 4)], 80, False, 1000, 60_000, 5, 6, "first", [("b", [("a", 2)])]
+)
 
 
 def stored(draft: Draft, log_offset: int = 0) -> Record:

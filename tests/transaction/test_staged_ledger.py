@@ -161,3 +161,16 @@ def test_a_transaction_waits_for_the_one_before() -> None:
         ledger.earlier("w", "", 2, is_first=False)
     with pytest.raises(InvalidParameter, match="is over"):
         ledger.earlier("w", "", 0, is_first=True)
+
+
+def test_another_broker_decides_only_for_a_writer_that_says_so() -> None:
+    """What one broker does not know, another may have decided."""
+    ledger = StagedLedger()
+    last = decision(1, [], is_finished=True, decided_by="first")
+    ledger.apply_decision(last, offset=0, log_offset=0, stored_ms=0)
+    assert ledger.earlier("w", "", 1, is_first=True, decided_by="first") == last
+    assert ledger.earlier("w", "", 2, is_first=True, decided_by="first") is None
+    assert ledger.earlier("w", "", 2, is_first=True) is None
+    for batch, is_first in ((1, True), (1, False), (2, False)):
+        with pytest.raises(InvalidParameter, match="was decided by first"):
+            ledger.earlier("w", "", batch, is_first=is_first)

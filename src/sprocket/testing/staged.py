@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ReplyError, SprocketError, TransportError
 from sprocket.broker.config import BrokerConfig
 from sprocket.message.batch import BatchedMessage, encode
-from sprocket.protocol.bodies.staged import AttemptEntry, AttemptList
+from sprocket.protocol.bodies.staged import AttemptEntry, AttemptList, AttemptsElsewhere
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.staged import Published, PublishStaged, StageBatch
 from sprocket.remoting.pool import Pool
@@ -43,6 +43,7 @@ class StagedScenario:
     Attributes:
         doc: one sentence.
         faults: names of faults of `weather`, drawn with equal probability.
+        brokers: at which the rows of a transaction are.
         promotes: whether the master dies, and its slave, which has all of its log, takes its place.
         store: settings of the broker's store.
         sync_seconds: the shortest and the longest time of a sync of its disk.
@@ -50,6 +51,7 @@ class StagedScenario:
 
     doc: str
     faults: tuple[str, ...]
+    brokers: int = 1
     promotes: bool = False
     store: StoreConfig = SMALL_STORE
     sync_seconds: tuple[float, float] = (0.0005, 0.02)
@@ -70,6 +72,18 @@ STAGED: dict[str, StagedScenario] = {
     "staged-disk": StagedScenario(
         "The broker's disk is full, slow, or fails, and its clock jumps.",
         ("disk-full", "disk-slow", "disk-error", "clock", "kill-broker"),
+    ),
+    "staged-brokers": StagedScenario(
+        "The rows are at several brokers, which are killed, of which the first decides.",
+        ("kill-broker", "kill-broker", "restart-broker", "break", "cut", "slow"),
+        brokers=3,
+    ),
+    "staged-brokers-power": StagedScenario(
+        "The same, and brokers lose their power; a reply comes when all is on the disk.",
+        ("power-broker", "power-broker", "kill-broker", "break"),
+        brokers=2,
+        store=_SYNCED,
+        sync_seconds=(0.1, 0.6),
     ),
     "staged-promotion": StagedScenario(
         "The master dies, and its slave becomes the master.", (), promotes=True
@@ -112,8 +126,7 @@ class _Driver(SteadyClients):
 
     async def _try(self, batch_id: int, rows: int) -> bool:
         try:
-            named = await self._stage(batch_id, rows)
-            await self._publish(batch_id, named)
+            await self._publish(batch_id, await self._stage(batch_id, rows))
         except (SprocketError, _Killed) as error:
             self._run.journal.note("driver", f"begins {batch_id} again", repr(error)[:80])
             await asyncio.sleep(self._entropy.between(0.0, 2.0))
@@ -121,24 +134,33 @@ class _Driver(SteadyClients):
         self._run.journal.note("driver", "has made", str(batch_id))
         return True
 
-    async def _stage(self, batch_id: int, rows: int) -> dict[str, int]:
-        """Stages the rows in tasks, each time in other ones, and some of them twice."""
+    async def _stage(self, batch_id: int, rows: int) -> list[AttemptsElsewhere]:
+        """Stages the rows in tasks, each time in other ones, and some of them twice.
+
+        Returns:
+            The attempts that count, of each broker.
+        """
         self._tries += 1
-        named: dict[str, int] = {}
+        shares = [AttemptsElsewhere(broker=str(n), attempts=[]) for n in range(self._run.brokers)]
         bodies = [f"{batch_id}:{row}:{self._tries}" for row in range(rows)]
+        tasks = 0
         while bodies:
             count = 1 + self._entropy.below(len(bodies))
-            name = f"{self._tries}-{len(named)}"
+            name = f"{self._tries}-{tasks}"
+            tasks += 1
             if self._entropy.happens(0.3):
                 await self._stage_task(batch_id, f"{name}-lost", bodies[:count])
-            named[name] = await self._stage_task(batch_id, name, bodies[:count])
+            requests = await self._stage_task(batch_id, name, bodies[:count])
+            for broker, number in requests.items():
+                shares[broker].attempts.append(AttemptEntry(name=name, requests=number))
             bodies = bodies[count:]
             if self._entropy.happens(0.05):
                 raise _Killed
-        return named
+        return shares
 
-    async def _stage_task(self, batch_id: int, name: str, bodies: Sequence[str]) -> int:
-        number = 0
+    async def _stage_task(self, batch_id: int, name: str, bodies: Sequence[str]) -> Counter[int]:
+        """Stages some rows; returns how many requests each broker got."""
+        requests: Counter[int] = Counter()
         while bodies:
             count = 1 + self._entropy.below(50)
             body = encode(
@@ -146,31 +168,58 @@ class _Driver(SteadyClients):
                 for one in bodies[:count]
             )
             bodies = bodies[count:]
+            broker = self._entropy.below(self._run.brokers)
             for _ in range(1 + self._entropy.below(2)):  # a reply that was lost, now and then
                 header = StageBatch(
                     topic=TOPIC, queue_id=self._entropy.below(QUEUES), born_timestamp=1,
-                    writer=WRITER, batch_id=batch_id, attempt=name, number=number,
+                    writer=WRITER, batch_id=batch_id, attempt=name, number=requests[broker],
                 )  # fmt: skip
-                await self._ask(header, body)
-            number += 1
-        return number
+                await self._ask(header, body, broker)
+            requests[broker] += 1
+        return requests
 
-    async def _publish(self, batch_id: int, named: Mapping[str, int]) -> None:
-        entries = [AttemptEntry(name=name, requests=count) for name, count in named.items()]
-        body = AttemptList(attempts=entries).encode()
-        header = PublishStaged(writer=WRITER, batch_id=batch_id, is_first=batch_id == 0)
+    async def _publish(self, batch_id: int, shares: Sequence[AttemptsElsewhere]) -> None:
+        """Checks at the other brokers, has the first one decide, and the others follow."""
+        first, *others = shares
+        for each in others:
+            await self._publish_at(batch_id, each, checks_only=True)
+        asked = AttemptsElsewhere(broker=first.broker, attempts=first.attempts)
+        decided = await self._publish_at(batch_id, asked, elsewhere=others)
+        for each in decided if decided is not None else others:
+            await self._publish_at(batch_id, each)
+
+    async def _publish_at(
+        self,
+        batch_id: int,
+        share: AttemptsElsewhere,
+        *,
+        elsewhere: Sequence[AttemptsElsewhere] = (),
+        checks_only: bool = False,
+    ) -> list[AttemptsElsewhere] | None:
+        """Returns when a broker has published; if it had decided before, what others publish."""
+        body = AttemptList(attempts=share.attempts, elsewhere=list(elsewhere)).encode()
+        broker = int(share.broker)
+        header = PublishStaged(
+            writer=WRITER, batch_id=batch_id, is_first=batch_id == 0 or broker > 0,
+            decided_by="0" if broker else None, checks_only=checks_only, waits=not checks_only,
+        )  # fmt: skip
+        was_decided = False
         while True:
-            if self._entropy.happens(0.2):
-                asking = asyncio.ensure_future(self._ask(header, body))
+            if self._entropy.happens(0.2 / self._run.brokers):
+                asking = asyncio.ensure_future(self._ask(header, body, broker))
                 await asyncio.sleep(self._entropy.between(0.0, 0.01))
                 asking.cancel()
                 await asyncio.wait([asking])
                 raise _Killed
-            if (await self._ask(header, body)).read(Published).is_finished:
-                return
+            reply = await self._ask(header, body, broker)
+            published = reply.read(Published)
+            was_decided = was_decided or published.is_repeat
+            if published.is_finished or checks_only:
+                found = AttemptList.decode(reply.body or b"{}").elsewhere
+                return found if was_decided else None
 
-    async def _ask(self, header: Header, body: bytes) -> Command:
-        address = f"{self._run.cluster.brokers[0].address}:{BROKER_PORT}"
+    async def _ask(self, header: Header, body: bytes, broker: int) -> Command:
+        address = f"{self._run.cluster.brokers[broker].address}:{BROKER_PORT}"
         reply = await self._pool.call(address, header, body=body, deadline=Deadline.after(6))
         return reply.checked()
 
@@ -178,12 +227,14 @@ class _Driver(SteadyClients):
 class _StagedRun:
     def __init__(self, scenario: StagedScenario, network: Network, seed: str) -> None:
         self._scenario = scenario
+        self.brokers = scenario.brokers
         self.network = network
         self.entropy = SeededEntropy(seed)
         self.journal = Journal(network)
         copies = {"role": "SYNC_MASTER", "copies": 2, "copies_min": 1} if scenario.promotes else {}
         self.cluster = Cluster(
-            network, seed, store=scenario.store, slaves=int(scenario.promotes),
+            network, seed, brokers=scenario.brokers, store=scenario.store,
+            slaves=int(scenario.promotes),
             broker=BrokerConfig(**copies),  # type: ignore[arg-type]
             sync_seconds=scenario.sync_seconds,
         )  # fmt: skip

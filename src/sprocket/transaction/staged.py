@@ -61,6 +61,9 @@ class StagedDecision(msgspec.Struct, frozen=True, gc=False):
         at_ms: when it was decided, ms since 1970 UTC.
         keep_ms: how long it is remembered after that.
         staged_from, decided_from: the offsets in both queues before which no record is needed.
+        decided_by: the broker that has decided, if it is another one.
+        elsewhere: the attempts of which other brokers publish batches, by broker; in records only,
+            since that may be much.
     """
 
     writer: str
@@ -73,6 +76,8 @@ class StagedDecision(msgspec.Struct, frozen=True, gc=False):
     keep_ms: int
     staged_from: int
     decided_from: int
+    decided_by: str = ""
+    elsewhere: list[tuple[str, list[tuple[str, int]]]] = []
 
 
 _heads = msgspec.json.Decoder(StagedHead)

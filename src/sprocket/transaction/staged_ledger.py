@@ -147,17 +147,18 @@ class StagedLedger:
         return False
 
     def earlier(
-        self, name: str, owner: str, batch: int, *, is_first: bool
+        self, name: str, owner: str, batch: int, *, is_first: bool, decided_by: str = ""
     ) -> StagedDecision | None:
         """The decision of a transaction that was made already; None if it may be made now.
 
         Args:
             is_first: whether nothing need be known of the writer.
+            decided_by: the broker that decides, if it is another one.
 
         Raises:
             NoPermission: the writer is somebody else's.
-            InvalidParameter: a later transaction is decided, or what was decided is not known any
-                more, so that it is unknown whether this one was.
+            InvalidParameter: a later transaction is decided, or what was decided is not known here,
+                or not any more, so that it is unknown whether this one was.
             SystemBusy: there are too many writers.
         """
         writer = self.owned(name, owner)
@@ -174,6 +175,11 @@ class StagedLedger:
         if batch < last.batch:
             raise InvalidParameter(
                 f"transaction {batch} of writer {name} is over: {last.batch} is decided"
+            )
+        if last.decided_by != decided_by and (batch == last.batch or not is_first):
+            raise InvalidParameter(
+                f"transaction {last.batch} of writer {name} was decided by "
+                f"{last.decided_by or 'this broker'}, which must decide the next ones too"
             )
         if batch > last.batch and not last.is_finished:
             raise SystemBusy(f"transaction {last.batch} of writer {name} is not finished yet")

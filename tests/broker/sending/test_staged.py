@@ -11,7 +11,7 @@ import pytest
 
 from sprocket.broker.sending import publication
 from sprocket.message.batch import BatchedMessage, encode
-from sprocket.protocol.bodies.staged import AttemptEntry, AttemptList
+from sprocket.protocol.bodies.staged import AttemptEntry, AttemptList, AttemptsElsewhere
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.requests.staged import Published, PublishStaged, StageBatch
 from sprocket.store.config import StoreConfig
@@ -128,6 +128,53 @@ def test_a_writer_of_which_nothing_is_known_must_say_that_it_is_new() -> None:
         assert "nothing is known of writer w" in await refused(asker, {}, is_first=False)
         await publish(asker, {}, batch_id=3)
         await publish(asker, {}, batch_id=4, is_first=False)
+
+    play(test)
+
+
+def test_the_broker_that_decides_knows_what_others_publish() -> None:
+    """Also after a start, and when its record was renewed; whoever asks again gets the first."""
+    disk = new_disk()
+    elsewhere = [
+        AttemptsElsewhere(broker="b", attempts=[AttemptEntry(name="a", requests=3)]),
+        AttemptsElsewhere(broker="c", attempts=[AttemptEntry(name="a", requests=1)]),
+    ]
+
+    async def decided(asker: Asker, name: str, others: list[AttemptsElsewhere]) -> AttemptList:
+        header = PublishStaged(writer="w", batch_id=0, is_first=True)
+        attempts = [AttemptEntry(name=name, requests=1)]
+        body = AttemptList(attempts=attempts, elsewhere=others).encode()
+        reply = await asker.call(header, body)
+        assert (reply.code, reply.read(Published).is_finished) == (SUCCESS, True)
+        return AttemptList.decode(reply.body or b"{}")
+
+    async def main() -> None:
+        async with serving(disk) as asker:
+            await asker.create("T")
+            await stage(asker, [b"1"])
+            assert await decided(asker, "a", elsewhere) == AttemptList()
+            assert (await decided(asker, "x", [])).elsewhere == elsewhere
+            records = await asker.max_offset(STAGED, 1)
+            await asyncio.sleep(staged_ledger.RENEW_MS / 1000 + 100)
+            assert await asker.max_offset(STAGED, 1) > records
+        async with serving(disk) as asker:
+            assert (await decided(asker, "x", [])).elsewhere == elsewhere
+            assert await asker.bodies("T") == [b"1"]
+
+    simulate(lambda network: main())
+
+
+def test_a_check_decides_nothing() -> None:
+    async def test(asker: Asker) -> None:
+        await asker.create("T")
+        await stage(asker, [b"1"])
+        header = PublishStaged(writer="w", batch_id=0, is_first=True, checks_only=True)
+        for requests, code in ((1, SUCCESS), (2, ResponseCode.INVALID_PARAMETER)):
+            entry = AttemptEntry(name="a", requests=requests)
+            assert await asker.code(header, AttemptList(attempts=[entry]).encode()) == code
+        assert await asker.max_offset(STAGED, 1) == 0
+        await publish(asker, {"a": 1})
+        assert await asker.bodies("T") == [b"1"]
 
     play(test)
 

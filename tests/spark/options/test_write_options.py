@@ -22,6 +22,7 @@ def test_what_spark_adds_is_passed_over() -> None:
         ({"topic": "no topic"}, "topic"),
         ({"delayLevel": "19"}, "delayLevel must be at most 18"),
         ({"queueBy": "luck"}, "queueBy"),
+        ({"transactionBrokers": " , "}, "names no broker"),
         ({"idempotencyProperty": "TAGS"}, "idempotencyProperty"),
     ],
 )

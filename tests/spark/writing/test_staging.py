@@ -8,9 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from sprocket.base.errors import UsageError
+from sprocket.broker.broker import Broker
+from sprocket.broker.config import BrokerConfig
 from sprocket.client.blocking import PullConsumer
 from sprocket.message.message import Message
-from sprocket.protocol.requests.staged import Published
+from sprocket.protocol.bodies.staged import AttemptList, AttemptsElsewhere
+from sprocket.runtime.clock import SystemClock
+from sprocket.runtime.disk import SystemDisk
+from sprocket.runtime.entropy import SystemEntropy
 from sprocket.spark.options.write_options import WriteOptions, write_options
 from sprocket.spark.writing import publishing, send, staging
 from sprocket.spark.writing.failures import WriteFailed
@@ -18,6 +23,7 @@ from sprocket.spark.writing.publishing import publish
 from sprocket.spark.writing.rows import OutgoingMessage
 from sprocket.spark.writing.staged_part import StagedPart
 from sprocket.spark.writing.staging import StagingSender
+from sprocket.store.config import StoreConfig
 from tests.spark.node import Node
 
 BROKER = "broker-a"
@@ -37,7 +43,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def options(node: Node, **more: str) -> WriteOptions:
-    given = {"namesrvAddr": node.names, "transactionBroker": BROKER, "sendRetries": "2", **more}
+    given = {"namesrvAddr": node.names, "transactionBrokers": BROKER, "sendRetries": "2", **more}
     return write_options(given)
 
 
@@ -52,7 +58,7 @@ def staged(
         return sender.part
 
 
-def published(node: Node, *parts: StagedPart, is_first: bool = True, **more: str) -> Published:
+def published(node: Node, *parts: StagedPart, is_first: bool = True, **more: str) -> bool:
     return publish(options(node, **more), parts, is_first=is_first, keep_seconds=3600, waits=True)
 
 
@@ -73,26 +79,27 @@ def test_rows_are_seen_once_when_their_transaction_is_published(node: Node) -> N
     bodies = [b"row %d" % n for n in range(1000)] + [b"large" * 2000]
     part = staged(node, "once", bodies, batchMaxRecords="100")
     staged(node, "once", bodies, attempt="speculative")
-    assert part.requests == 11
-    assert part.topic == "once"
+    assert part.requests == {BROKER: 11}
+    assert part.topics == {BROKER: "once"}
     assert seen(node, "once") == {b"first": 1}
-    assert published(node, part).messages == 1001
+    assert not published(node, part)
     again = staged(node, "once", bodies[:7], attempt="again")
-    assert published(node, again, is_first=False).is_repeat
+    assert published(node, again, is_first=False)
     assert seen(node, "once") == {b"first": 1, **dict.fromkeys(bodies, 1)}
 
 
 def test_the_topic_is_made_unless_it_is_elsewhere(node: Node) -> None:
     part = staged(node, "made", [b"row"])
-    assert published(node, part).messages == 1
+    assert not published(node, part)
     assert seen(node, "made") == {b"row": 1}
     with pytest.raises(WriteFailed, match="sprocket topic create made --broker elsewhere"):
-        staged(node, "made", [b"row"], transactionBroker="elsewhere")
+        staged(node, "made", [b"row"], transactionBrokers="elsewhere")
 
 
 def test_a_transaction_without_rows_counts(node: Node) -> None:
-    assert published(node, StagedPart("empty", 0, "a")).messages == 0
-    assert published(node, StagedPart("empty", 1, "a"), is_first=False).messages == 0
+    assert not published(node, StagedPart("empty", 0, "a"))
+    assert not published(node, StagedPart("empty", 1, "a"), is_first=False)
+    assert published(node, StagedPart("empty", 1, "a"), is_first=False)
 
 
 def test_a_stream_that_the_broker_does_not_know_fails_and_says_what_helps(node: Node) -> None:
@@ -116,3 +123,55 @@ def test_a_broker_that_knows_no_staging_is_named(
     monkeypatch.setattr(staging.StageBatch, "code", 30_999)
     with pytest.raises(WriteFailed, match="broker broker-a stages no rows, as RocketMQ's own"):
         staged(node, "java", [b"row"])
+
+
+@pytest.fixture(scope="module")
+def both(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Two brokers; gives the option that names them."""
+    config = BrokerConfig(name="broker-b", host="127.0.0.1", port=0, nameservers=(node.names,))
+    broker = Broker(
+        config, store=StoreConfig(), root=str(tmp_path_factory.mktemp("second")),
+        disk=SystemDisk(), clock=SystemClock(), entropy=SystemEntropy(),
+    )  # fmt: skip
+    with node.beside(broker):
+        yield f"{BROKER},broker-b"
+
+
+def test_rows_of_several_brokers_come_from_one_attempt(
+    node: Node, both: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver dies when the first broker has decided, and the next one makes other rows."""
+    first = [b"first %d" % n for n in range(400)]
+    again = [b"again %d" % n for n in range(400)]
+    named = {"transactionBrokers": both, "batchMaxRecords": "40"}
+    part = staged(node, "both", first, **named)
+    assert part.requests == {BROKER: 5, "broker-b": 5}
+    assert not seen(node, "both")
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "_Publisher", Dying)
+        with pytest.raises(KeyboardInterrupt):
+            published(node, part, **named)
+    assert 0 < len(seen(node, "both")) < 400
+    assert published(node, staged(node, "both", again, attempt="b", **named), **named)
+    assert seen(node, "both") == dict.fromkeys(first, 1)
+    assert not published(node, staged(node, "both", again, batch_id=1, **named), **named)
+    assert seen(node, "both") == dict.fromkeys(first + again, 1)
+
+
+def test_the_broker_that_decides_stays_the_first(node: Node, both: str) -> None:
+    named = {"transactionBrokers": both, "batchMaxRecords": "1"}
+    published(node, staged(node, "order", [b"1", b"2", b"3"], **named), **named)
+    named["transactionBrokers"] = f"broker-b,{BROKER}"
+    part = staged(node, "order", [b"4", b"5", b"6"], batch_id=1, **named)
+    with pytest.raises(WriteFailed, match="was decided by broker-a, which must decide"):
+        published(node, part, is_first=False, **named)
+
+
+class Dying(publishing._Publisher):
+    """Dies when the first broker has decided, and has published."""
+
+    def _follow(self, first: str, one: AttemptsElsewhere, **named: bool) -> None:
+        if not named:
+            super()._ask(first, AttemptList(), waits=True)
+            raise KeyboardInterrupt
+        super()._follow(first, one, **named)

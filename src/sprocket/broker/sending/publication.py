@@ -170,7 +170,7 @@ class Publication:
 
     def _apply_decision(self, decision: StagedDecision, record: Record | Appended) -> None:
         self.ledger.apply_decision(
-            decision,
+            replace(decision, elsewhere=[]),
             offset=record.queue_offset,
             log_offset=record.log_offset,
             stored_ms=record.stored_ms,
@@ -200,6 +200,19 @@ class Publication:
     def of(self, writer: str) -> StagedTransaction | None:
         """A writer's newest transaction, if this process has published some of it."""
         return self._last.get(writer)
+
+    def elsewhere(self, name: str) -> list[tuple[str, list[tuple[str, int]]]]:
+        """What other brokers publish of a writer's newest transaction."""
+        try:
+            record = parse(self._store.lookup(self.ledger.writers[name].last_log_offset))
+            return records.decision_of(record).elsewhere
+        except _LOST as error:
+            logger.error("the decision of writer %s cannot be read: %s", name, error)
+            return []
+
+    def _decide_again(self, decision: StagedDecision) -> None:
+        """Stores what is known of a writer once more."""
+        self._decide(replace(decision, elsewhere=self.elsewhere(decision.writer)))
 
     def _decide(self, decision: StagedDecision) -> None:
         staged_from, decided_from = self.ledger.positions()
@@ -251,7 +264,7 @@ class Publication:
             del self._last[name]
         for writer in self.ledger.to_renew(now_ms):
             assert writer.last is not None
-            self._decide(writer.last)
+            self._decide_again(writer.last)
 
     def _publish(self, one: StagedTransaction) -> bool:
         """Publishes some messages; returns whether all are.
@@ -290,7 +303,7 @@ class Publication:
                     one.at, one.done = place + 1, 0
         if one.at < len(one.staged):
             return False
-        self._decide(replace(one.decision, attempts=[], is_finished=True))
+        self._decide_again(replace(one.decision, attempts=[], is_finished=True))
         return True
 
     def _passed(self, one: StagedTransaction, at: int, count: int) -> None:

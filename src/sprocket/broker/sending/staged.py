@@ -5,7 +5,7 @@ RocketMQ has nothing like it. What a writer must know is in docs/flows/staged.md
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 
 from sprocket.auth.needs import PUB
 from sprocket.base.deadline import Deadline
@@ -16,7 +16,7 @@ from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.publication import Publication, StagedTransaction
 from sprocket.broker.tables.rights import Rights
 from sprocket.message.hosts import pack
-from sprocket.protocol.bodies.staged import AttemptList
+from sprocket.protocol.bodies.staged import AttemptEntry, AttemptList, AttemptsElsewhere
 from sprocket.protocol.codes import OwnRequestCode, ResponseCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.staged import Published, PublishStaged, StageBatch
@@ -93,21 +93,28 @@ class StagedRequests:
             SystemBusy: the writer's last transaction is not finished yet.
         """
         header = command.read(PublishStaged)
-        attempts = AttemptList.of_request(command.body).attempts
-        named = [(each.name, each.requests) for each in attempts]
+        asked = AttemptList.of_request(command.body)
+        named, decided_by = _named(asked.attempts), header.decided_by or ""
         before = self._publication.of(header.writer)
         if before is not None and before.decision.batch < header.batch_id:
             await self._finished(before)
         decision = self._ledger.earlier(
-            header.writer, command.user or "", header.batch_id, is_first=header.is_first
-        )
+            header.writer, command.user or "", header.batch_id, is_first=header.is_first,
+            decided_by=decided_by,
+        )  # fmt: skip
         is_repeat = decision is not None
+        elsewhere = self._elsewhere(header.writer) if is_repeat else b""
         if decision is None:
             messages = self._checked(header, named, command, peer)
+            if header.checks_only:
+                return Reply(
+                    Published(is_finished=False, is_repeat=False, messages=messages, published=0)
+                )
             decision = StagedDecision(
                 header.writer, command.user or "", header.batch_id, named, messages,
                 is_finished=False, at_ms=self._clock.now_ms(), keep_ms=header.keep_seconds * 1000,
-                staged_from=0, decided_from=0,
+                staged_from=0, decided_from=0, decided_by=decided_by,
+                elsewhere=[(each.broker, _named(each.attempts)) for each in asked.elsewhere],
             )  # fmt: skip
             self._publication.decide(decision)
         one = self._publication.of(header.writer)
@@ -123,7 +130,19 @@ class StagedRequests:
             published=decision.messages if is_finished or one is None else one.published,
         )
         safe = self._acknowledgement.code_up_to(self._store.log_end)
-        return Reply(reply, code=ResponseCode.SUCCESS if safe is None else await safe)
+        code = ResponseCode.SUCCESS if safe is None else await safe
+        return Reply(reply, body=elsewhere, code=code)
+
+    def _elsewhere(self, writer: str) -> bytes:
+        """What other brokers publish of a transaction that was decided before."""
+        found = [
+            AttemptsElsewhere(
+                broker=broker,
+                attempts=[AttemptEntry(name=name, requests=count) for name, count in attempts],
+            )
+            for broker, attempts in self._publication.elsewhere(writer)
+        ]
+        return AttemptList(elsewhere=found).encode() if found else b""
 
     async def _finished(self, one: StagedTransaction) -> None:
         """Returns when a transaction is published, or after a time."""
@@ -155,3 +174,7 @@ class StagedRequests:
                 self._publication.reader.place(topic, queue)
             messages += sum(attempt.counts.values())
         return messages
+
+
+def _named(attempts: Sequence[AttemptEntry]) -> list[tuple[str, int]]:
+    return [(each.name, each.requests) for each in attempts]

@@ -60,7 +60,9 @@ class PublishStaged(Header, kw_only=True):
 
     `topic`: one of its topics, if it has messages; `is_first`: whether the broker may know nothing
     of the writer; `keep_seconds`: how long the broker remembers it after this; `waits`: whether the
-    reply comes when all is published, and not as soon as that is decided.
+    reply comes when all is published, and not as soon as that is decided; `decided_by`: the broker
+    that has decided, if it is another one; `checks_only`: nothing is decided, but refused what
+    would be.
     """
 
     code: ClassVar[int] = OwnRequestCode.PUBLISH_STAGED
@@ -72,3 +74,5 @@ class PublishStaged(Header, kw_only=True):
     is_first: bool = False
     keep_seconds: Annotated[int, msgspec.Meta(ge=60, le=30 * 86_400)] = 7 * 86_400
     waits: bool = True
+    decided_by: str | None = None
+    checks_only: bool = False

@@ -113,6 +113,14 @@ def topics(name: str, value: str) -> tuple[str, ...]:
     return found
 
 
+def brokers(name: str, value: str) -> tuple[str, ...]:
+    """Names of brokers, separated by commas."""
+    found = tuple(dict.fromkeys(one.strip() for one in value.split(",") if one.strip()))
+    if not found:
+        raise UsageError(f"option {name} names no broker")
+    return found
+
+
 def topic(name: str, value: str) -> str:
     """One topic's name."""
     check_topic(value.strip())

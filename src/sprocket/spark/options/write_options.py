@@ -51,18 +51,19 @@ class WriteOptions(Credentials, BodyOptions):
         "Name of a property that gets a text which is the same when a task is run again: consumers "
         "can drop repeats by it.",
     )
-    transaction_broker: str | None = option(
-        "transactionBroker",
-        values.text,
-        "Name of the broker that gets all rows, and shows those of a micro-batch or of a batch "
-        "write exactly once, when all are there. Without it rows are seen as they come, at least "
-        "once.",
+    transaction_brokers: tuple[str, ...] = option(
+        "transactionBrokers",
+        values.brokers,
+        "Names of the brokers that get the rows, `broker-a,broker-b`, and show those of a "
+        "micro-batch or of a batch write exactly once, when all are there. The first one decides, "
+        "so it must stay the first. Without this, rows are seen as they come, at least once.",
+        default=(),
     )
     transaction_begin: int | None = option(
         "transactionBegin",
         values.whole(0),
-        "Number of a micro-batch with which a stream may begin at a transactionBroker that knows "
-        "nothing of it; 0 always may.",
+        "Number of a micro-batch with which a stream may begin at the first of transactionBrokers "
+        "if that knows nothing of it; 0 always may.",
     )
     group: str = option(
         "group", values.group, "Producer group in requests to brokers.", default="sprocket-spark"
@@ -71,7 +72,7 @@ class WriteOptions(Credentials, BodyOptions):
         "batchMaxRecords",
         values.whole(1, 10_000),
         "Most messages in one request. 1 for brokers that take no batches. 256 if it is not given, "
-        "with transactionBroker 512.",
+        "with transactionBrokers 512.",
     )
     batch_bytes: int = option(
         "batchMaxBytes",
@@ -95,7 +96,7 @@ class WriteOptions(Credentials, BodyOptions):
     @property
     def batch_records(self) -> int:
         """Most messages in one request."""
-        usual = 256 if self.transaction_broker is None else 512
+        usual = 512 if self.transaction_brokers else 256
         return usual if self.records_asked is None else self.records_asked
 
 

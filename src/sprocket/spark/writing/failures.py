@@ -14,7 +14,7 @@ def explained(error: SprocketError, broker: str) -> SprocketError:
     if isinstance(error, RequestNotSupported):
         return WriteFailed(
             f"broker {broker} stages no rows, as RocketMQ's own do not: leave out "
-            "transactionBroker, and let consumers drop repeats by idempotencyProperty"
+            "transactionBrokers, and let consumers drop repeats by idempotencyProperty"
         )
     if "nothing is known of writer" in str(error):
         return WriteFailed(

@@ -7,12 +7,15 @@ pyarrow, and pandas with it, take most of a second.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
 
 from sprocket.base.backoff import pauses
 from sprocket.base.errors import ReplyError, RouteNotFound, TransportError
 from sprocket.clientcore.attempts import Attempts
-from sprocket.protocol.bodies.staged import AttemptEntry, AttemptList
+from sprocket.protocol.bodies.staged import AttemptEntry, AttemptList, AttemptsElsewhere
 from sprocket.protocol.requests.staged import Published, PublishStaged
 from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.write_options import WriteOptions
@@ -31,64 +34,130 @@ def publish(
     is_first: bool,
     keep_seconds: int,
     waits: bool,
-) -> Published:
+) -> bool:
     """Makes all rows of a transaction visible, unless that was done before.
+
+    The first broker decides for all of them, and knows what the others publish. So whoever makes a
+    decided transaction again, with other rows, has the others publish the first ones.
 
     Args:
         waits: whether it returns when all are visible, and not as soon as that is decided.
         parts: what the tasks have staged, at least one.
-        is_first: whether the broker may know nothing of the writer.
+        is_first: whether the first broker may know nothing of the writer.
+
+    Returns:
+        Whether it was decided before.
 
     Raises:
-        WriteFailed: the broker does not do it; the text has the reason.
+        WriteFailed: a broker does not do it; the text has the reason.
     """
-    topic = next((one.topic for one in parts if one.topic), None)
     header = PublishStaged(
-        topic=topic,
-        writer=parts[0].writer,
-        batch_id=parts[0].batch_id,
-        is_first=is_first,
-        keep_seconds=keep_seconds,
-        waits=waits,
+        writer=parts[0].writer, batch_id=parts[0].batch_id, keep_seconds=keep_seconds, waits=False
     )
-    entries = [AttemptEntry(name=one.attempt, requests=one.requests) for one in parts]
-    body = AttemptList(attempts=entries).encode()
+    shares: dict[str, list[AttemptEntry]] = {}
+    topics: dict[str, str] = {}
+    for part in parts:
+        topics.update(part.topics)
+        for broker, requests in part.requests.items():
+            shares.setdefault(broker, []).append(AttemptEntry(name=part.attempt, requests=requests))
     with ConnectionPool(
         options.nameservers,
         signer=options.signer,
         tls=options.tls,
         timeout_s=options.timeout_ms / 1000,
     ) as pool:
-        return _published(pool, options, topic or options.topic or "", header, body)
+        publisher = _Publisher(pool, options, header, topics)
+        return publisher.publish(shares, is_first=is_first, waits=waits)
 
 
-def _published(
-    pool: ConnectionPool, options: WriteOptions, topic: str, header: PublishStaged, body: bytes
-) -> Published:
-    broker = options.transaction_broker or ""
-    attempts, before = _attempts(options), -1
-    while True:
-        try:
-            pool.route(topic or broker)  # each broker has a topic of its name
-            connection = pool.to(broker, is_for_sending=True)
-            reply = connection.ask(header, body=body).read(Published)
-        except (TransportError, ReplyError, RouteNotFound) as error:
-            if isinstance(error, TransportError):
-                pool.hang_up_on(broker)
-            if not attempts.another(error, broker):
+class _Publisher:
+    """Has the brokers of one transaction publish it.
+
+    Args:
+        header: what all requests have in common.
+        topics: by broker, one of those of its messages.
+    """
+
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        options: WriteOptions,
+        header: PublishStaged,
+        topics: Mapping[str, str],
+    ) -> None:
+        self._pool = pool
+        self._options = options
+        self._header = header
+        self._topics = topics
+
+    def publish(
+        self, shares: Mapping[str, list[AttemptEntry]], *, is_first: bool, waits: bool
+    ) -> bool:
+        """See `publish`.
+
+        Args:
+            shares: the attempts that count, by broker.
+        """
+        first = self._options.transaction_brokers[0]
+        others = [
+            AttemptsElsewhere(broker=broker, attempts=attempts)
+            for broker, attempts in shares.items()
+            if broker != first
+        ]
+        for each in others:  # before the decision, since it cannot be taken back
+            self._follow(first, each, checks_only=True)
+        own = AttemptList(attempts=shares.get(first, []), elsewhere=others)
+        done, decided = self._ask(first, own, is_first=is_first, waits=waits and not others)
+        if done.is_repeat:
+            others = decided.elsewhere
+        for each in others:
+            self._follow(first, each)
+        if waits and not done.is_finished:
+            self._ask(first, own, is_first=is_first, waits=True)
+        if waits:
+            for each in others:
+                self._follow(first, each, waits=True)
+        return done.is_repeat
+
+    def _follow(self, first: str, one: AttemptsElsewhere, **named: bool) -> None:
+        """Has another broker publish what the first one has decided."""
+        attempts = AttemptList(attempts=one.attempts)
+        self._ask(one.broker, attempts, is_first=True, decided_by=first, **named)
+
+    def _ask(self, broker: str, asked: AttemptList, **named: Any) -> tuple[Published, AttemptList]:
+        """A broker's reply, and what it decided before; with `waits` once all is published there.
+
+        Raises:
+            WriteFailed: it does not do it.
+        """
+        topic = self._topics.get(broker)
+        header = replace(self._header, topic=topic, **named)
+        attempts, before = self._attempts(), -1
+        while True:
+            try:
+                # Each broker has a topic of its name.
+                self._pool.route(topic or self._options.topic or broker)
+                connection = self._pool.to(broker, is_for_sending=True)
+                answer = connection.ask(header, body=asked.encode())
+                reply = answer.read(Published)
+            except (TransportError, ReplyError, RouteNotFound) as error:
+                if isinstance(error, TransportError):
+                    self._pool.hang_up_on(broker)
+                if not attempts.another(error, broker):
+                    raise WriteFailed(
+                        f"transaction {header.batch_id} of writer {header.writer} was not "
+                        f"published by {broker}: {explained(error, broker)}"
+                    ) from error
+                time.sleep(attempts.pause(broker))
+                continue
+            if reply.is_finished or not header.waits:
+                return reply, AttemptList.decode(answer.body or b"{}")
+            if reply.published > before:
+                attempts, before = self._attempts(), reply.published
+            elif not attempts.another(TransportError("no progress"), broker):
                 raise WriteFailed(
-                    f"transaction {header.batch_id} of writer {header.writer} was not published by "
-                    f"{broker}: {explained(error, broker)}"
-                ) from error
-            time.sleep(attempts.pause(broker))
-            continue
-        if reply.is_finished or not header.waits:
-            return reply
-        if reply.published > before:
-            attempts, before = _attempts(options), reply.published
-        elif not attempts.another(TransportError("no progress"), broker):
-            raise WriteFailed(f"{broker} publishes no more than {before} of {reply.messages} rows")
+                    f"{broker} publishes no more than {before} of {reply.messages} rows"
+                )
 
-
-def _attempts(options: WriteOptions) -> Attempts:
-    return Attempts(options.retries, pauses(_PAUSE_FIRST_S, _PAUSE_LONGEST_S))
+    def _attempts(self) -> Attempts:
+        return Attempts(self._options.retries, pauses(_PAUSE_FIRST_S, _PAUSE_LONGEST_S))

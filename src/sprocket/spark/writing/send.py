@@ -55,7 +55,8 @@ class Request:
     """One request, the queue that its rows chose, the queue it went to, and its failed attempts.
 
     Attributes:
-        number: counts those that are staged; -1 until it is sent.
+        number: counts those that are staged at a broker; -1 until it is sent.
+        broker: the one at which it is staged; empty until then.
     """
 
     envelope: Envelope
@@ -64,6 +65,7 @@ class Request:
     attempts: Attempts
     queue: QueueId | None = None
     number: int = -1
+    broker: str = ""
 
 
 class _Packed:
@@ -265,7 +267,9 @@ class Sender:
             try:
                 queues = self._queues_of(request.envelope.topic)
                 now = time.monotonic()
-                queue = request.fixed or self._chooser.next(queues, now, not_at=attempts.failed_at)
+                queue = request.fixed or self._chooser.next(
+                    self._possible(request, queues), now, not_at=attempts.failed_at
+                )
                 request.queue = queue
                 if attempts.count:
                     time.sleep(attempts.pause(queue.broker))
@@ -305,12 +309,16 @@ class Sender:
             place = request.queue or f"topic {request.envelope.topic}"
             raise WriteFailed(
                 f"{place}: {request.messages} messages were not accepted after "
-                f"{request.attempts.count} attempts: {self._failure(error)}"
+                f"{request.attempts.count} attempts: {self._failure(error, broker)}"
             ) from error
 
-    def _failure(self, error: SprocketError) -> SprocketError:
+    def _failure(self, error: SprocketError, broker: str) -> SprocketError:
         """The error as the user gets it."""
         return error
+
+    def _possible(self, request: Request, queues: Sequence[QueueId]) -> Sequence[QueueId]:
+        """The queues to which a request may go, at least one."""
+        return queues
 
     def _header(self, request: Request, queue: QueueId) -> Header:
         return request.envelope.header(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -11,11 +12,12 @@ class StagedPart:
 
     Attributes:
         writer, batch_id: the transaction of which it is a part.
-        topic: one of its topics; empty if it had no rows.
+        requests: how many, by broker.
+        topics: by broker, one of those of its messages there.
     """
 
     writer: str
     batch_id: int
     attempt: str
-    requests: int = 0
-    topic: str = ""
+    requests: Mapping[str, int] = field(default_factory=dict)
+    topics: Mapping[str, str] = field(default_factory=dict)

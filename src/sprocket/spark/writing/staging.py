@@ -8,6 +8,7 @@ docs/flows/staged.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sprocket.base.errors import RouteNotFound, SprocketError, UsageError
 from sprocket.clientcore.envelope import JAVA_PACKING, NEW_TOPIC_QUEUES, seal_batch
@@ -32,40 +33,50 @@ class StagingSender(Sender):
     def __init__(self, options: WriteOptions, part: StagedPart) -> None:
         super().__init__(options)
         self._part = part
-        self._requests = 0
-        self._topic = ""
+        #: By broker.
+        self._requests: dict[str, int] = {}
+        self._topics: dict[str, str] = {}
 
     @property
     def part(self) -> StagedPart:
         """What is staged, once `finish` has returned."""
-        name = self._part
-        return StagedPart(name.writer, name.batch_id, name.attempt, self._requests, self._topic)
+        return replace(self._part, requests=dict(self._requests), topics=dict(self._topics))
 
     def _request(self, messages: Sequence[Message], fixed: QueueId | None) -> Request:
         for message in messages:
             if message.waits or is_retry_topic(message.topic):
                 raise UsageError(
-                    "with transactionBroker no row can have a delay, or be for a retry topic"
+                    "with transactionBrokers no row can have a delay, or be for a retry topic"
                 )
         now_ms = self._clock.now_ms()
         envelope = seal_batch(messages, self.ids, now_ms, JAVA_PACKING)
         return Request(envelope, len(messages), fixed, self._attempts())
 
     def _queues_of(self, topic: str) -> tuple[QueueId, ...]:
-        name = self._options.transaction_broker
-        found = tuple(queue for queue in super()._queues_of(topic) if queue.broker == name)
+        names = self._options.transaction_brokers
+        found = tuple(queue for queue in super()._queues_of(topic) if queue.broker in names)
         if not found:
             raise RouteNotFound(
-                f"topic {topic} is not at {name}, the transactionBroker, and cannot be created "
-                f"there by a write: sprocket topic create {topic} --broker {name}"
+                f"topic {topic} is at none of the transactionBrokers {', '.join(names)}, and "
+                f"cannot be created there by a write: sprocket topic create {topic} --broker "
+                f"{names[0]}"
             )
         return found
 
+    # A request whose reply was lost may be stored, so it stays at its broker, which then knows it.
+    def _possible(self, request: Request, queues: Sequence[QueueId]) -> Sequence[QueueId]:
+        if not request.broker:
+            return queues
+        found = [queue for queue in queues if queue.broker == request.broker]
+        if not found:
+            raise RouteNotFound(f"{request.broker}, at which rows are staged, takes no messages")
+        return found
+
     def _header(self, request: Request, queue: QueueId) -> Header:
-        if request.number < 0:
-            request.number = self._requests
-            self._requests += 1
-            self._topic = request.envelope.topic
+        if not request.broker:
+            request.broker, request.number = queue.broker, self._requests.get(queue.broker, 0)
+            self._requests[queue.broker] = request.number + 1
+            self._topics[queue.broker] = request.envelope.topic
         return StageBatch(
             topic=queue.topic,
             default_topic_queue_nums=NEW_TOPIC_QUEUES,
@@ -77,5 +88,5 @@ class StagingSender(Sender):
             number=request.number,
         )
 
-    def _failure(self, error: SprocketError) -> SprocketError:
-        return explained(error, self._options.transaction_broker or "")
+    def _failure(self, error: SprocketError, broker: str) -> SprocketError:
+        return explained(error, broker)

@@ -22,7 +22,7 @@ class RocketMQStreamWriter(DataSourceStreamArrowWriter):
         return self._writer.send(iterator)
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:
-        """Publishes what is staged; without `transactionBroker` all messages are there already."""
+        """Publishes what is staged; without `transactionBrokers` all messages are there already."""
         self._writer.publish(messages)
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:

@@ -1,7 +1,7 @@
 """The batch write that Spark calls: each task sends its rows and counts the acknowledged ones.
 
 At least once: a task that runs again sends its rows again. `idempotencyProperty` gives each row a
-text that is the same both times. With `transactionBroker` exactly once: see `staging`.
+text that is the same both times. With `transactionBrokers` exactly once: see `staging`.
 """
 
 from __future__ import annotations
@@ -95,19 +95,18 @@ class RowWriter:
         from sprocket.spark.writing.publishing import BATCH_KEPT_S, STREAM_KEPT_S, publish
 
         batch_id = parts[0].batch_id
-        done = publish(
+        if publish(
             self._options,
             parts,
             is_first=batch_id in (0, self._options.transaction_begin),
             keep_seconds=STREAM_KEPT_S if self._is_stream else BATCH_KEPT_S,
             waits=not self._is_stream,  # the next micro-batch need not wait for the broker
-        )
-        if done.is_repeat:
+        ):
             logger.warning("micro-batch %d was published before", batch_id)
 
     def _staging(self) -> StagingSender | None:
         """What stages the rows of this attempt of a task; None if rows are seen at once."""
-        if self._options.transaction_broker is None:
+        if not self._options.transaction_brokers:
             return None
         from sprocket.spark.writing.staged_part import StagedPart
         from sprocket.spark.writing.staging import StagingSender
