@@ -202,17 +202,21 @@ class Publication:
         return self._last.get(writer)
 
     def elsewhere(self, name: str) -> list[tuple[str, list[tuple[str, int]]]]:
-        """What other brokers publish of a writer's newest transaction."""
-        try:
-            record = parse(self._store.lookup(self.ledger.writers[name].last_log_offset))
-            return records.decision_of(record).elsewhere
-        except _LOST as error:
-            logger.error("the decision of writer %s cannot be read: %s", name, error)
-            return []
+        """What other brokers publish of a writer's newest transaction, from its record.
+
+        Raises:
+            CorruptRecord, OffsetOutOfRange, StoreError: the disk is damaged.
+        """
+        record = parse(self._store.lookup(self.ledger.writers[name].last_log_offset))
+        return records.decision_of(record).elsewhere
 
     def _decide_again(self, decision: StagedDecision) -> None:
         """Stores what is known of a writer once more."""
-        self._decide(replace(decision, elsewhere=self.elsewhere(decision.writer)))
+        try:
+            decision = replace(decision, elsewhere=self.elsewhere(decision.writer))
+        except _LOST as error:
+            logger.error("the decision of writer %s cannot be read: %s", decision.writer, error)
+        self._decide(decision)
 
     def _decide(self, decision: StagedDecision) -> None:
         staged_from, decided_from = self.ledger.positions()

@@ -74,5 +74,5 @@ class PublishStaged(Header, kw_only=True):
     is_first: bool = False
     keep_seconds: Annotated[int, msgspec.Meta(ge=60, le=30 * 86_400)] = 7 * 86_400
     waits: bool = True
-    decided_by: str | None = None
+    decided_by: Annotated[str, msgspec.Meta(max_length=255)] | None = None
     checks_only: bool = False
