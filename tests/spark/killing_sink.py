@@ -102,6 +102,11 @@ class BrokerProcesses:
         process.kill()
         process.wait()
 
+    def create(self, topic: str) -> None:
+        """Creates a topic at both brokers."""
+        command = [sys.executable, "-m", "sprocket", "topic", "create", topic, "-n", self.names]
+        subprocess.run([*command, "--queues", "4", "--timeout", "60"], check=True)
+
     def send(self, bodies: list[str]) -> None:
         """Sends a message to `orders` for each body."""
         with Producer("p", nameservers=self.names) as producer:
@@ -137,6 +142,7 @@ def play(folder: Path, *, kills: int, seed: int, messages: int = 1800) -> Counte
         return Life(node.names, folder, module="tests.spark.killing_sink", name="--copy")
 
     with BrokerProcesses(folder) as node:
+        node.create("copies")
         send(node, messages)
         for number in range(kills):
             one = life(node)

@@ -52,9 +52,10 @@ def options(node: Node, **more: str) -> WriteOptions:
 
 def staged(
     node: Node, topic: str, bodies: list[bytes], *, attempt: str = "a", batch_id: int = 0,
-    **more: str,
+    writer: str = "", **more: str,
 ) -> StagedPart:  # fmt: skip
-    with StagingSender(options(node, **more), StagedPart(topic, batch_id, attempt)) as sender:
+    part = StagedPart(writer or topic, batch_id, attempt)
+    with StagingSender(options(node, **more), part) as sender:
         sender.send(OutgoingMessage(Message(topic, body), None, None) for body in bodies)
         sender.finish()
         assert sender.acknowledged == len(bodies)
@@ -160,6 +161,15 @@ def test_rows_of_several_brokers_come_from_one_attempt(
     assert seen(node, "both") == dict.fromkeys(first, 1)
     assert not published(node, staged(node, "both", again, batch_id=1, **named), **named)
     assert seen(node, "both") == dict.fromkeys(first + again, 1)
+
+
+def test_the_broker_that_decides_need_not_have_the_topic(node: Node, both: str) -> None:
+    assert not published(node, staged(node, "aside", [b"1"]))
+    named = {"transactionBrokers": f"broker-b,{BROKER}"}
+    part = staged(node, "aside", [b"2"], writer="other", **named)
+    assert part.requests == {BROKER: 1}
+    assert not published(node, part, topic="aside", **named)
+    assert seen(node, "aside") == {b"1": 1, b"2": 1}
 
 
 def test_a_request_is_repeated_where_it_may_be_staged(

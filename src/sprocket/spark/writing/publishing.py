@@ -6,6 +6,7 @@ pyarrow, and pandas with it, take most of a second.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from sprocket.base.errors import ReplyError, RouteNotFound, TransportError
 from sprocket.clientcore.attempts import Attempts
 from sprocket.protocol.bodies.staged import AttemptEntry, AttemptList, AttemptsElsewhere
 from sprocket.protocol.requests.staged import Published, PublishStaged
+from sprocket.spark.brokers.connection import BlockingConnection
 from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.write_options import WriteOptions
 from sprocket.spark.writing.failures import WriteFailed, explained
@@ -130,15 +132,11 @@ class _Publisher:
         Raises:
             WriteFailed: it does not do it.
         """
-        topic = self._topics.get(broker)
-        header = replace(self._header, topic=topic, **named)
+        header = replace(self._header, topic=self._topics.get(broker), **named)
         attempts, before = self._attempts(), -1
         while True:
             try:
-                # Each broker has a topic of its name.
-                self._pool.route(topic or self._options.topic or broker)
-                connection = self._pool.to(broker, is_for_sending=True)
-                answer = connection.ask(header, body=asked.encode())
+                answer = self._connection(broker).ask(header, body=asked.encode())
                 reply = answer.read(Published)
             except (TransportError, ReplyError, RouteNotFound) as error:
                 if isinstance(error, TransportError):
@@ -158,6 +156,22 @@ class _Publisher:
                 raise WriteFailed(
                     f"{broker} publishes no more than {before} of {reply.messages} rows"
                 )
+
+    def _connection(self, broker: str) -> BlockingConnection:
+        """The connection to a broker, which need not have a topic of the rows.
+
+        Raises:
+            RouteNotFound: no route has its address.
+            TransportError: a server does not reply.
+        """
+        # Each broker has a topic of its name, but not every user may ask for the route of that.
+        names = filter(None, (self._topics.get(broker), self._options.topic))
+        for topic in dict.fromkeys(names):
+            with contextlib.suppress(RouteNotFound):
+                self._pool.route(topic)
+                return self._pool.to(broker, is_for_sending=True)
+        self._pool.route(broker)
+        return self._pool.to(broker, is_for_sending=True)
 
     def _attempts(self) -> Attempts:
         return Attempts(self._options.retries, pauses(_PAUSE_FIRST_S, _PAUSE_LONGEST_S))
