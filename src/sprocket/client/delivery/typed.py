@@ -40,7 +40,7 @@ TypedFunction = AsyncTypedFunction[T] | PlainTypedFunction[T]
 class TypedListener(Generic[T]):
     """A listener made by `typed`: the user's function is `function`."""
 
-    #: It takes no lists of messages.
+    #: Whether it takes lists of messages.
     takes_batches = False
 
     def __init__(
@@ -67,7 +67,7 @@ class TypedListener(Generic[T]):
         # itself no longer has.
         return str(self.function.__qualname__)
 
-    def _called(self, value: T, message: StoredMessage) -> Any:
+    def _called(self, value: Any, message: Any) -> Any:
         return self.function(value, message) if self._takes_message else self.function(value)
 
     def _misfit(self, message: StoredMessage, error: BodyMismatch) -> Result:
@@ -117,20 +117,29 @@ def typed(
             as after any failure; or "drop".
 
     The function takes the object, or the object and its message, and returns what a listener
-    returns. It is called for one message at a time.
+    returns. It is called for one message at a time; `typed_batch` makes listeners of lists.
 
     Raises:
         UsageError: `misfits` is none of these, or the function takes other arguments.
     """
-    if misfits not in get_args(Misfits):
-        raise UsageError(f"misfits is one of {get_args(Misfits)}, not {misfits!r}")
-    bodies = TypedBodies(kind, codec or JsonBodies())
+    bodies = bodies_of(kind, codec, misfits)
 
     def make(function: TypedFunction[T]) -> TypedListener[T]:
         made = AsyncTypedListener if inspect.iscoroutinefunction(function) else TypedListener
         return made(function, bodies, misfits)
 
     return make
+
+
+def bodies_of(kind: type[T], codec: BodyCodec | None, misfits: Misfits) -> TypedBodies[T]:
+    """The bodies of a typed listener.
+
+    Raises:
+        UsageError: `misfits` is none of its values.
+    """
+    if misfits not in get_args(Misfits):
+        raise UsageError(f"misfits is one of {get_args(Misfits)}, not {misfits!r}")
+    return TypedBodies(kind, codec or JsonBodies())
 
 
 def _takes_message(function: Callable[..., Any]) -> bool:
