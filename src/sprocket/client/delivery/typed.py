@@ -37,11 +37,11 @@ PlainTypedFunction = Callable[[T], Result] | Callable[[T, StoredMessage], Result
 TypedFunction = AsyncTypedFunction[T] | PlainTypedFunction[T]
 
 
-class TypedListener(Generic[T]):
-    """A listener made by `typed`: the user's function is `function`."""
+class DecodingListener(Generic[T]):
+    """What listeners of single objects and of lists have in common."""
 
     #: Whether it takes lists of messages.
-    takes_batches = False
+    takes_batches: bool
 
     def __init__(
         self, function: Callable[..., Any], bodies: TypedBodies[T], misfits: Misfits
@@ -53,14 +53,6 @@ class TypedListener(Generic[T]):
         self._bodies = bodies
         self._misfits = misfits
         self._takes_message = _takes_message(function)
-
-    def __call__(self, message: StoredMessage) -> Any:
-        """Calls the function with the object in a message."""
-        try:
-            value = self._bodies.decode(message.body)
-        except BodyMismatch as error:
-            return self._misfit(message, error)
-        return self._called(value, message)
 
     def __reduce__(self) -> str:
         # A listener that runs in other processes is found there by its name, which the function
@@ -81,6 +73,20 @@ class TypedListener(Generic[T]):
         if self._misfits == "drop":
             return None
         return Later(-1) if self._misfits == "dead letter" else Later()
+
+
+class TypedListener(DecodingListener[T]):
+    """A listener made by `typed`: the user's function is `function`."""
+
+    takes_batches = False
+
+    def __call__(self, message: StoredMessage) -> Any:
+        """Calls the function with the object in a message."""
+        try:
+            value = self._bodies.decode(message.body)
+        except BodyMismatch as error:
+            return self._misfit(message, error)
+        return self._called(value, message)
 
 
 class AsyncTypedListener(TypedListener[T]):

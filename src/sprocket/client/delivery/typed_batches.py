@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from sprocket.client.base.subscription import BatchResult, Later, Outcome
-from sprocket.client.delivery.typed import Misfits, TypedListener, bodies_of
+from sprocket.client.delivery.typed import DecodingListener, Misfits, bodies_of
 from sprocket.message.message import StoredMessage
 from sprocket.schemas.body_codec import BodyCodec
 from sprocket.schemas.errors import BodyMismatch
@@ -32,7 +32,7 @@ TypedBatchFunction = AsyncTypedBatchFunction[T] | PlainTypedBatchFunction[T]
 _FITS = object()
 
 
-class TypedBatchListener(TypedListener[T]):
+class TypedBatchListener(DecodingListener[T]):
     """A listener made by `typed_batch`: the user's function is `function`."""
 
     takes_batches = True

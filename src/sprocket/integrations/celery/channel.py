@@ -266,22 +266,22 @@ class Channel(virtual.Channel):
     def _payload(self, message: StoredMessage, box: MailBox | None) -> dict[str, Any] | None:
         """A message as kombu has it; None if it is none of kombu's, or has expired."""
         tag = self._next_delivery_tag()
-        is_popped = isinstance(message, PoppedMessage)
+        popped = message if isinstance(message, PoppedMessage) else None
         try:
             payload = message_of(message.body, tag, message.reconsume_times)
         except (ValueError, RecursionError) as error:
             logger.error("message %s of %s is a dead letter: %s",
                          message.message_id, message.topic, error)  # fmt: skip
-            if is_popped:
-                self._station.reject(self._number, message, False)
+            if popped is not None:
+                self._station.reject(self._number, popped, False)
             return None
         expires_ms = expiry_of(payload, message.born_ms)
         if expires_ms is not None and expires_ms <= self._station.now_ms():
-            if is_popped:
-                self._station.ack(self._number, message)
+            if popped is not None:
+                self._station.ack(self._number, popped)
             return None
-        if is_popped:
-            self._held.leases[tag] = message
+        if popped is not None:
+            self._held.leases[tag] = popped
         elif box is not None:
             self._held.mail[tag] = (message, box)
         return payload
