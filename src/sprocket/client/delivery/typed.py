@@ -47,7 +47,8 @@ class DecodingListener(Generic[T]):
         self, function: Callable[..., Any], bodies: TypedBodies[T], misfits: Misfits
     ) -> None:
         # The names of the function, and not its signature.
-        functools.update_wrapper(self, function)
+        named: Any = self
+        functools.update_wrapper(named, function)
         del self.__dict__["__wrapped__"]
         self.function = function
         self._bodies = bodies
