@@ -141,8 +141,9 @@ class Station(Lifecycle):
             The box from which the channel takes the messages of a mail queue.
         """
         if (box := self._box(queue)) is not None:
-            self._takers[channel, queue] = tell
-            box.attach(tell)
+            if (channel, queue) not in self._takers:
+                self._takers[channel, queue] = tell
+                box.attach(tell)
             return box
         if (channel, queue) not in self._feeds:
             feed = ChannelFeed(self.queues, self._topic(queue), credit, deliver)
