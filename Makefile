@@ -5,6 +5,7 @@
 #   make test     sets up and passes every test (PYTHON=python3.13: on that Python)
 #   make test-pythons   every test on every Python of pyproject.toml that is here
 #   make test-airflow  what belongs to Airflow, in an environment of its own with Airflow
+#   make test-celery   Kombu's and Celery's own tests on RocketMQ (ARGS='kombu tasks': some)
 #   make native   installs the optional native kernel of the broker; it needs cargo
 #   make bench    measures, with the Java broker beside it where Java and Maven are present
 #   make test-lake    tests of Delta and Iceberg tables, with what they need (300 MB)
@@ -41,7 +42,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help screenshots native run cluster test test-pythons test-airflow test-lake lint format bench sim soak soak-cluster fuzz dependencies dist test-dist image test-image docs upgrade clean
+.PHONY: help screenshots native run cluster test test-pythons test-airflow test-celery test-lake lint format bench sim soak soak-cluster fuzz dependencies dist test-dist image test-image docs upgrade clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -134,6 +135,10 @@ test-airflow: | $(BIN)/python
 	@$(BIN)/python -m venv $(VENV)/airflow
 	@$(VENV)/airflow/bin/pip install -q -e '.[airflow]' pytest pytest-timeout hypothesis aiohttp
 	@AIRFLOW_HOME=$(CURDIR)/$(VENV)/airflow/home $(VENV)/airflow/bin/python -m pytest tests/integrations/airflow $(ARGS)
+
+# Their source archives, with the tests, are downloaded.
+test-celery: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.integrations.celery.suites $(ARGS)
 
 fuzz: $(VENV)/dev.stamp
 	@$(PIP) install -e '.[fuzz]'

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sprocket.client.base.subscription import Later
     from sprocket.client.config import ConsumerConfig, LitePullConfig, ProducerConfig, PullConfig
     from sprocket.client.delivery.typed import typed
+    from sprocket.client.delivery.typed_batches import typed_batch
     from sprocket.client.lite_pull_consumer import LitePullConsumer
     from sprocket.client.pop_config import SimpleConfig
     from sprocket.client.producer import Producer
@@ -108,6 +109,7 @@ __all__ = [
     "UsageError",
     "run",
     "typed",
+    "typed_batch",
 ]
 
 #: The module that defines each name; all names that are not listed are in `base.errors`.
@@ -140,6 +142,7 @@ _HOMES = {
     "TransactionalProducer": "sprocket.client.transactional_producer",
     "run": "sprocket.runtime.process",
     "typed": "sprocket.client.delivery.typed",
+    "typed_batch": "sprocket.client.delivery.typed_batches",
 }
 
 

@@ -73,6 +73,21 @@ def test_a_schema_of_a_file_needs_no_registry(node: str, tmp_path: Path) -> None
     assert json.loads(shown.out)["value"]["id"] == "o-1"
 
 
+def test_json_is_checked_by_a_schema(node: str, tmp_path: Path) -> None:
+    pytest.importorskip("jsonschema")
+    name = f"decode-json-{tmp_path.name}"[:60]
+    (tmp_path / "order.json").write_text('{"required": ["id"]}')
+    send(node, name, tmp_path / "body", b'{"id":"o-1"}')
+    send(node, name, tmp_path / "body", b'{"it":"o-2"}')
+    schema = ("--decode", "json", "--schema", str(tmp_path / "order.json"))
+    shown = consume(node, name, *schema, "--json")
+    good, bad = sorted(map(json.loads, shown.lines), key=lambda each: "value_error" in each)
+    assert good["value"] == {"id": "o-1"}
+    assert bad["body"] == '{"it":"o-2"}'
+    assert bad["value_error"] == "it does not fit the schema at $: 'id' is a required property"
+    assert shown.err == "1 of 2 bodies do not fit\n"
+
+
 @pytest.mark.parametrize(
     ("given", "reason"),
     [

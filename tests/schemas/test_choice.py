@@ -12,6 +12,7 @@ pytest.importorskip("fastavro")
 
 from sprocket.base.errors import UsageError
 from sprocket.schemas.choice import choose
+from sprocket.schemas.errors import BodyMismatch
 from sprocket.schemas.http_registry import RegistryAccess
 from tests.schemas.parts import AVRO_ORDER, ORDER, order_set
 
@@ -26,6 +27,11 @@ def test_a_schema_is_a_file_or_its_text(tmp_path: Path) -> None:
     shop = choose("protobuf", schema=str(tmp_path / "order.desc"), message="shop.Other")
     assert pickle.loads(pickle.dumps(shop)).codec().decode(b"\x08\x07") == {"n": 7}
     assert choose("json").codec().decode(b"{}") == {}
+    (tmp_path / "order.json").write_text('{"type": "object"}')
+    checked = pickle.loads(pickle.dumps(choose("json", schema=str(tmp_path / "order.json"))))
+    assert checked.codec().decode(b"{}") == {}
+    with pytest.raises(BodyMismatch, match="not of type 'object'"):
+        checked.codec().decode(b"[]")
     (tmp_path / "1.avsc").write_text(AVRO_ORDER)
     folder = choose(None, registry=tmp_path, writes="1").codec()
     assert folder.decode(folder.encode(ORDER)) == ORDER
@@ -36,7 +42,9 @@ def test_a_schema_is_a_file_or_its_text(tmp_path: Path) -> None:
     [
         (None, {}, "which format"),
         ("xml", {}, "'xml' is no format"),
-        ("json", {"schema": "{}"}, "goes with the format avro or protobuf"),
+        (None, {"schema": "{}", "registry": Path("/")}, "goes with the format json, avro or"),
+        ("json", {"schema": '{"type": 7}'}, "no JSON Schema"),
+        ("json", {"schema": "/nowhere/x.json"}, "No such file"),
         ("avro", {}, "avro needs a schema, or a registry"),
         ("protobuf", {}, "protobuf needs a schema"),
         ("avro", {"schema": "{}", "message": "x"}, "with the format protobuf"),

@@ -47,6 +47,19 @@ def test_schemas_that_one_refers_to_come_before_it(served: Answers) -> None:
     assert source(served).by_id(1).named == ("a", "b")
 
 
+def test_a_json_schema_comes_with_the_names_of_what_it_refers_to(served: Answers) -> None:
+    reference = {"name": "line.json", "subject": "line", "version": 3}
+    schema = '{"$ref": "line.json"}'
+    served.by_path["/schemas/ids/5"] = (
+        200, {"schemaType": "JSON", "schema": schema, "references": [reference]},
+    )  # fmt: skip
+    line = '{"type": "integer"}'
+    served.by_path["/subjects/line/versions/3?deleted=true"] = (200, {"schema": line})
+    found = HttpRegistry(RegistryAccess(served.url)).by_id(5)
+    assert (found.kind, found.text) == (SchemaKind.JSON, schema)
+    assert found.references == (("line.json", line),)
+
+
 def test_references_in_a_circle_and_without_end_are_bounded(served: Answers) -> None:
     def refers(number: int) -> list[dict[str, Any]]:
         return [{"name": f"n{number}", "subject": f"s{number}", "version": 1}]

@@ -15,6 +15,7 @@ from sprocket.schemas.avro_bodies import AvroBodies
 from sprocket.schemas.errors import BodyMismatch, SchemaNotFound
 from sprocket.schemas.folder_registry import FolderRegistry
 from sprocket.schemas.framing import join, split
+from sprocket.schemas.json_schema_bodies import JsonSchemaBodies
 from sprocket.schemas.protobuf_bodies import ProtobufBodies
 from sprocket.schemas.registered import SchemaKind
 from sprocket.schemas.registered_bodies import RegisteredBodies
@@ -25,7 +26,7 @@ from tests.schemas.parts import AVRO_ORDER, ORDER, order_files, order_set
 def folder(tmp_path: Path) -> FolderRegistry:
     (tmp_path / "1.avsc").write_text(AVRO_ORDER)
     (tmp_path / "2.desc").write_bytes(order_set())
-    (tmp_path / "3.json").write_text("{}")
+    (tmp_path / "3.json").write_text('{"properties": {"a": {"type": "integer"}}}')
     (tmp_path / "4.avsc").write_text("nonsense")
     return FolderRegistry(tmp_path)
 
@@ -47,6 +48,7 @@ def test_one_codec_reads_all_kinds(folder: FolderRegistry) -> None:
     ("body", "reason"),
     [
         (b"", "too few"), (b'{"a":1}', "byte 123"), (join(9, b"x"), r"no 9\.avsc"),
+        (join(3, b'{"a":"1"}'), r"at \$\.a: '1' is not of type 'integer'"),
         (join(4, b"x"), "schema 4 of the registry cannot be used"), (join(1, b"x"), "ends before"),
         (join(2, b""), "ends within"), (join(2, b"\x02\x20"), "no message at"),
     ],
@@ -63,6 +65,10 @@ def test_a_kind_that_was_asked_for_is_kept_to(folder: FolderRegistry) -> None:
         codec(folder, kind=SchemaKind.AVRO).decode(join(2, b"\0"))
     # JSON is not looked up at all.
     assert codec(folder, kind=SchemaKind.JSON).decode(join(99, b"{}")) == {}
+    given = codec(folder, kind=SchemaKind.JSON, reader=JsonSchemaBodies('{"type": "array"}'))
+    assert given.decode(join(99, b"[]")) == []
+    with pytest.raises(BodyMismatch, match="not of type 'array'"):
+        given.decode(join(99, b"{}"))
 
 
 def test_a_reader_s_schema_gives_the_values(folder: FolderRegistry) -> None:

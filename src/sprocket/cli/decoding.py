@@ -31,7 +31,8 @@ SchemaFile = Annotated[
     typer.Option(
         "--schema",
         metavar="FILE",
-        help="With --decode: a schema of Avro (.avsc), or a descriptor set of Protobuf.",
+        help="With --decode: a JSON Schema, a schema of Avro (.avsc), or a descriptor set of "
+        "Protobuf.",
     ),
 ]
 MessageName = Annotated[

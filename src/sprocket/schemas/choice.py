@@ -20,6 +20,7 @@ from sprocket.schemas.errors import RegistryUnavailable, SchemaInvalid
 from sprocket.schemas.folder_registry import FolderRegistry, read_schema
 from sprocket.schemas.http_registry import HttpRegistry, RegistryAccess
 from sprocket.schemas.json_bodies import JsonBodies
+from sprocket.schemas.json_schema_bodies import JsonSchemaBodies
 from sprocket.schemas.protobuf_bodies import ProtobufBodies
 from sprocket.schemas.registered import SchemaKind, SchemaSource
 from sprocket.schemas.registered_bodies import RegisteredBodies
@@ -31,7 +32,7 @@ class SchemaChoice:
 
     Attributes:
         kind: their format; None for what the registry says.
-        text: Avro's schema.
+        text: the schema of Avro, or of JSON.
         files: Protobuf's, as `descriptors.files_of` gives them.
         message: the full name of Protobuf's message.
         registry: where schemas are, by the numbers in front of bodies: a URL, or a folder.
@@ -51,7 +52,7 @@ class SchemaChoice:
         Raises:
             SchemaInvalid: the schema is none.
             ConfigError: the registry's address is none.
-            UsageError: the package for Avro is missing.
+            UsageError: the package for Avro, or for JSON Schema, is missing.
         """
         if self.registry is None:
             return self._given() or JsonBodies()
@@ -63,9 +64,10 @@ class SchemaChoice:
             monotonic=monotonic,
         )
 
-    def _given(self) -> AvroBodies | ProtobufBodies | None:
+    def _given(self) -> AvroBodies | ProtobufBodies | JsonBodies | None:
         if self.text is not None:
-            return AvroBodies(self.text)
+            is_json = self.kind is SchemaKind.JSON
+            return JsonSchemaBodies(self.text) if is_json else AvroBodies(self.text)
         if self.files:
             return ProtobufBodies(self.files, self.message)
         return None
@@ -88,7 +90,8 @@ def choose(
 
     Args:
         kind: `json`, `avro` or `protobuf`; may be None with a registry.
-        schema: a file with a schema of Avro, or its JSON text; or a file with a descriptor set.
+        schema: a file with a schema of Avro or a JSON Schema, or its JSON text; or a file with a
+            descriptor set.
         message: the full name of Protobuf's message.
         registry: where schemas are.
         writes: the number, or the subject, of the schema to encode by.
@@ -100,8 +103,8 @@ def choose(
     found = _kind(kind)
     if found is None and registry is None:
         raise UsageError("which format? There are json, avro and protobuf")
-    if schema is not None and found not in (SchemaKind.AVRO, SchemaKind.PROTOBUF):
-        raise UsageError("a schema goes with the format avro or protobuf")
+    if schema is not None and found is None:
+        raise UsageError("a schema goes with the format json, avro or protobuf")
     if message is not None and found is not SchemaKind.PROTOBUF:
         raise UsageError("the name of a message goes with the format protobuf")
     if schema is None and registry is None and found is not SchemaKind.JSON:
@@ -112,7 +115,7 @@ def choose(
         raise UsageError("the schema to write by is of a registry, and none is given")
     choice = SchemaChoice(
         found,
-        text=_avro(schema) if found is SchemaKind.AVRO and schema is not None else None,
+        text=_text(schema) if found is not SchemaKind.PROTOBUF and schema is not None else None,
         files=_files(schema) if found is SchemaKind.PROTOBUF and schema is not None else (),
         message=message,
         registry=registry,
@@ -131,7 +134,7 @@ def _kind(text: str | None) -> SchemaKind | None:
         raise UsageError(f"{text!r} is no format: there are json, avro and protobuf") from None
 
 
-def _avro(schema: str) -> str:
+def _text(schema: str) -> str:
     if schema.lstrip()[:1] in ("{", "[", '"'):
         return schema
     return decode_strictly(_content(schema), schema)

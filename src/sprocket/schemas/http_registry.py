@@ -114,11 +114,12 @@ class HttpRegistry:
             raise SchemaInvalid(
                 f"schema {schema_id} is {found.schema_type[:50]!r}, which nobody here reads"
             ) from None
-        if kind is SchemaKind.JSON:
-            return RegisteredSchema(schema_id, kind, found.schema)
         inner: dict[str, _SchemaAnswer] = {}
         query = f"?deleted=true&{_SERIALIZED}" if kind is SchemaKind.PROTOBUF else "?deleted=true"
         self._follow(found, query, inner)
+        if kind is SchemaKind.JSON:
+            others = tuple((name, each.schema) for name, each in inner.items())
+            return RegisteredSchema(schema_id, kind, found.schema, references=others)
         if kind is SchemaKind.AVRO:
             texts = tuple(each.schema for each in inner.values())
             return RegisteredSchema(schema_id, kind, found.schema, texts)

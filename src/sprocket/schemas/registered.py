@@ -24,6 +24,7 @@ class RegisteredSchema:
         kind: the format of the bodies.
         text: of Avro or JSON; empty for Protobuf.
         named: texts of the schemas that an Avro schema refers to, each after those it needs.
+        references: of JSON: the names by which it refers to other schemas, and their texts.
         files: of Protobuf: serialized `FileDescriptorProto`s, each after those that it imports.
     """
 
@@ -31,6 +32,7 @@ class RegisteredSchema:
     kind: SchemaKind
     text: str = ""
     named: tuple[str, ...] = ()
+    references: tuple[tuple[str, str], ...] = ()
     files: tuple[bytes, ...] = ()
 
 

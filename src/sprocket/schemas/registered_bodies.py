@@ -12,6 +12,7 @@ from sprocket.schemas.avro_bodies import AvroBodies
 from sprocket.schemas.body_codec import BodyCodec
 from sprocket.schemas.errors import BodyMismatch, SchemaInvalid
 from sprocket.schemas.json_bodies import JsonBodies
+from sprocket.schemas.json_schema_bodies import JsonSchemaBodies
 from sprocket.schemas.protobuf_bodies import ProtobufBodies
 from sprocket.schemas.registered import RegisteredSchema, SchemaKind, SchemaSource
 from sprocket.schemas.registry import SchemaCache
@@ -27,7 +28,7 @@ class RegisteredBodies:
         source: the registry.
         kind: of all bodies; None for whatever the registry says. JSON is not looked up.
         reader: a schema by which all values are given: of Avro, by its rules of resolution, or of
-            Protobuf, whose bodies are then not looked up.
+            Protobuf or JSON, whose bodies are then not looked up.
         writes: the schema to encode by: a number, or a subject whose newest schema is taken.
             Schemas are never registered.
         monotonic: the time in seconds.
@@ -38,7 +39,7 @@ class RegisteredBodies:
         source: SchemaSource,
         *,
         kind: SchemaKind | None = None,
-        reader: AvroBodies | ProtobufBodies | None = None,
+        reader: AvroBodies | ProtobufBodies | JsonBodies | None = None,
         writes: int | str | None = None,
         monotonic: Callable[[], float],
     ) -> None:
@@ -108,7 +109,7 @@ class RegisteredBodies:
 
     def _codec(self, schema_id: int) -> BodyCodec:
         if self._kind is SchemaKind.JSON:
-            return JsonBodies()
+            return self._reader or JsonBodies()
         return self._codecs.get(schema_id)
 
     def _write_id(self) -> int:
@@ -135,7 +136,7 @@ class RegisteredBodies:
             return AvroBodies(schema.text, named=schema.named, reader=reader)
         if schema.kind is SchemaKind.PROTOBUF:
             return ProtobufBodies(schema.files)
-        return JsonBodies()
+        return JsonSchemaBodies(schema.text, references=schema.references)
 
 
 _TYPES: dict[SchemaKind | None, str] = {

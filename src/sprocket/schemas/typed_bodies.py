@@ -75,7 +75,7 @@ def encoded(value: Any, codec: BodyCodec) -> bytes:
     try:
         if hasattr(value, "model_dump") and hasattr(value, "model_dump_json"):
             if isinstance(codec, JsonBodies):
-                return cast(str, value.model_dump_json()).encode()
+                return codec.checked(value.model_dump_json().encode())
             return codec.encode(value.model_dump())
         if hasattr(value, "SerializeToString"):  # a message of Protobuf's library
             return codec.encode(value)

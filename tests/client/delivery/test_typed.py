@@ -67,7 +67,7 @@ def test_listeners_are_called_where_their_functions_belong() -> None:
     assert Listener.of(plain, None).is_blocking
     assert Listener.of(with_message, None).is_blocking
     assert not Listener.of(awaited, None).is_blocking
-    with pytest.raises(UsageError, match="leave out batch"):
+    with pytest.raises(UsageError, match="leave out batch, or use typed_batch"):
         Listener.of(plain, 10)
 
 

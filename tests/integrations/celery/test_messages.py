@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sprocket.integrations.celery.messages import body_of, due_of, message_of
+from sprocket.integrations.celery.messages import body_of, due_of, expiry_of, message_of
 
 
 def sent(**headers: Any) -> dict[str, Any]:
@@ -36,3 +36,15 @@ def test_a_task_is_due_at_its_eta() -> None:
     for eta in (None, "", "soon", 5, "2030-01-01T00:00:00"):
         assert due_of(sent(eta=eta)) is None
     assert due_of({}) is None
+
+
+def test_a_message_expires_after_it_was_sent_or_is_due() -> None:
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    plain, late = sent(), sent(eta=at.isoformat())
+    for message in (plain, late):
+        message["properties"]["expiration"] = "500"
+    assert expiry_of(plain, 1_000) == 1_500
+    assert expiry_of(late, 1_000) == int(at.timestamp() * 1000) + 500
+    for none in (None, "", "-1", "soon", 5, "9" * 5_000):
+        plain["properties"]["expiration"] = none
+        assert expiry_of(plain, 1_000) is None

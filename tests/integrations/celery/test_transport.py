@@ -163,6 +163,9 @@ def test_a_get_receives_one_message(connect: Any, queue: Any) -> None:
     message = bound.get()
     assert message.decode() == "one"
     assert bound.get() is None
+    message.requeue()
+    message = bound.get()
+    assert message.decode() == "one"
     message.ack()
     publish(connect(), queue, "two")
     assert bound.get(no_ack=True).decode() == "two"
@@ -185,6 +188,38 @@ def test_a_task_with_an_eta_waits_at_the_broker(connect: Any, queue: Any) -> Non
     other = connect(delays="worker")
     publish(other, queue, "held", headers={"eta": "2999-01-01T00:00:00+00:00"})
     taken.wait(3)[2].ack()
+
+
+def test_what_has_expired_is_not_delivered(connect: Any, queue: Any) -> None:
+    publish(connect(), queue, "stale", expiration=0.001)
+    publish(connect(), queue, "fresh", expiration=600)
+    taken = Taken(connect(), [queue])
+    taken.wait(1)[0].ack()
+    publish(connect(), queue, "stale", expiration=0.001)
+    time.sleep(0.01)
+    assert queue(connect().default_channel).get() is None
+    assert taken.bodies == ["fresh"]
+
+
+def test_a_reply_that_is_put_back_is_there_again(node: NodeThread, connect: Any) -> None:
+    replies = kombu.Queue(node.group("replies"), exclusive=True)
+    taken = Taken(connect(), [replies], prefetch_count=1)
+    for body in ("one", "two"):
+        connect().Producer().publish(body, exchange="", routing_key=replies.name)
+    taken.wait(1)[0].requeue()
+    taken.wait(2)[1].ack()
+    taken.wait(3)
+    assert taken.bodies == ["one", "one", "two"]
+    taken.consumer.cancel()
+    other = connect()
+    other_replies = kombu.Queue(node.group("replies"), exclusive=True)(other.default_channel)
+    other_replies.declare()
+    connect().Producer().publish("kept", exchange="", routing_key=other_replies.name)
+    until = time.monotonic() + WAIT
+    while (message := other_replies.get()) is None and time.monotonic() < until:
+        time.sleep(0.01)
+    message.requeue()
+    assert other_replies.get(no_ack=True).decode() == "kept"
 
 
 def test_a_fanout_exchange_reaches_everybody_who_listens_now(

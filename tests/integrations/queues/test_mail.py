@@ -153,20 +153,26 @@ def test_mail_goes_on_after_its_broker_was_killed() -> None:
     play(main)
 
 
-def test_a_box_keeps_what_nobody_takes_and_gives_it_in_turn() -> None:
-    box, first, second = MailBox(), list[Any](), list[Any]()
+def test_a_box_keeps_what_nobody_takes_and_tells_those_who_wait() -> None:
+    box, told = MailBox(), list[str]()
     for number in range(BOX_MAX + 2):
         box.put(number)  # type: ignore[arg-type]
     assert len(box.kept) == BOX_MAX
-    box.kept.clear()
-    for number in range(2):
-        box.put(number)  # type: ignore[arg-type]
-    box.attach(first.append)
-    box.attach(second.append)
-    assert first == [0, 1]
-    for number in range(2, 4):
-        box.put(number)  # type: ignore[arg-type]
-    assert len(first) + len(second) == 4
-    assert second
-    box.detach(first.append)
+    box.put_back(0)  # type: ignore[arg-type]
+    assert len(box.kept) == BOX_MAX, "a full box discards what comes back"
+    assert box.take() == 2
+    box.put_back(2)  # type: ignore[arg-type]
+    assert [box.take(), box.take()] == [2, 3]
+    one, other = lambda: told.append("one"), lambda: told.append("other")
+    box.attach(one)
+    assert told == ["one"]
+    box.attach(other)
+    told.clear()
+    box.put(7)  # type: ignore[arg-type]
+    assert told == ["one", "other"]
+    box.detach(one)
     assert box.is_taken
+    box.detach(other)
+    assert not box.is_taken
+    box.kept.clear()
+    assert box.take() is None

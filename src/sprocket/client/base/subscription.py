@@ -75,12 +75,17 @@ class Listener(NamedTuple):
         """Makes a listener from a user's function.
 
         Raises:
-            UsageError: the function does not take exactly one argument, or `batch` is below 1.
+            UsageError: the function does not take exactly one argument, `batch` is below 1, or does
+                not go with a typed listener.
         """
         if batch is not None:
             check_count("batch", batch)
             if not getattr(function, "takes_batches", True):
-                raise UsageError("a typed listener takes one message at a time: leave out batch")
+                raise UsageError(
+                    "typed() takes one message at a time: leave out batch, or use typed_batch()"
+                )
+        elif getattr(function, "takes_batches", False):
+            raise UsageError("typed_batch() takes batches: give batch=100, or use typed()")
         check_takes(function, "message" if batch is None else "messages", what="a listener")
         return cls(function, batch, is_blocking=not _is_coroutine_function(function))
 

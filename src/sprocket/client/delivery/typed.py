@@ -37,37 +37,30 @@ PlainTypedFunction = Callable[[T], Result] | Callable[[T, StoredMessage], Result
 TypedFunction = AsyncTypedFunction[T] | PlainTypedFunction[T]
 
 
-class TypedListener(Generic[T]):
-    """A listener made by `typed`: the user's function is `function`."""
+class DecodingListener(Generic[T]):
+    """What listeners of single objects and of lists have in common."""
 
-    #: It takes no lists of messages.
-    takes_batches = False
+    #: Whether it takes lists of messages.
+    takes_batches: bool
 
     def __init__(
         self, function: Callable[..., Any], bodies: TypedBodies[T], misfits: Misfits
     ) -> None:
         # The names of the function, and not its signature.
-        functools.update_wrapper(self, function)
+        named: Any = self
+        functools.update_wrapper(named, function)
         del self.__dict__["__wrapped__"]
         self.function = function
         self._bodies = bodies
         self._misfits = misfits
         self._takes_message = _takes_message(function)
 
-    def __call__(self, message: StoredMessage) -> Any:
-        """Calls the function with the object in a message."""
-        try:
-            value = self._bodies.decode(message.body)
-        except BodyMismatch as error:
-            return self._misfit(message, error)
-        return self._called(value, message)
-
     def __reduce__(self) -> str:
         # A listener that runs in other processes is found there by its name, which the function
         # itself no longer has.
         return str(self.function.__qualname__)
 
-    def _called(self, value: T, message: StoredMessage) -> Any:
+    def _called(self, value: Any, message: Any) -> Any:
         return self.function(value, message) if self._takes_message else self.function(value)
 
     def _misfit(self, message: StoredMessage, error: BodyMismatch) -> Result:
@@ -81,6 +74,20 @@ class TypedListener(Generic[T]):
         if self._misfits == "drop":
             return None
         return Later(-1) if self._misfits == "dead letter" else Later()
+
+
+class TypedListener(DecodingListener[T]):
+    """A listener made by `typed`: the user's function is `function`."""
+
+    takes_batches = False
+
+    def __call__(self, message: StoredMessage) -> Any:
+        """Calls the function with the object in a message."""
+        try:
+            value = self._bodies.decode(message.body)
+        except BodyMismatch as error:
+            return self._misfit(message, error)
+        return self._called(value, message)
 
 
 class AsyncTypedListener(TypedListener[T]):
@@ -117,20 +124,29 @@ def typed(
             as after any failure; or "drop".
 
     The function takes the object, or the object and its message, and returns what a listener
-    returns. It is called for one message at a time.
+    returns. It is called for one message at a time; `typed_batch` makes listeners of lists.
 
     Raises:
         UsageError: `misfits` is none of these, or the function takes other arguments.
     """
-    if misfits not in get_args(Misfits):
-        raise UsageError(f"misfits is one of {get_args(Misfits)}, not {misfits!r}")
-    bodies = TypedBodies(kind, codec or JsonBodies())
+    bodies = bodies_of(kind, codec, misfits)
 
     def make(function: TypedFunction[T]) -> TypedListener[T]:
         made = AsyncTypedListener if inspect.iscoroutinefunction(function) else TypedListener
         return made(function, bodies, misfits)
 
     return make
+
+
+def bodies_of(kind: type[T], codec: BodyCodec | None, misfits: Misfits) -> TypedBodies[T]:
+    """The bodies of a typed listener.
+
+    Raises:
+        UsageError: `misfits` is none of its values.
+    """
+    if misfits not in get_args(Misfits):
+        raise UsageError(f"misfits is one of {get_args(Misfits)}, not {misfits!r}")
+    return TypedBodies(kind, codec or JsonBodies())
 
 
 def _takes_message(function: Callable[..., Any]) -> bool:

@@ -21,9 +21,9 @@ from kombu.transport.virtual import exchange as exchanges
 
 from sprocket.base.errors import SprocketError
 from sprocket.integrations.celery.channel_messages import ChannelMessages, Delivered
-from sprocket.integrations.celery.messages import body_of, due_of, message_of
+from sprocket.integrations.celery.messages import body_of, due_of, expiry_of, message_of
 from sprocket.integrations.celery.station import BlockingStation
-from sprocket.integrations.queues.mail import ANY_KEY
+from sprocket.integrations.queues.mail import ANY_KEY, MailBox
 from sprocket.message.message import StoredMessage
 from sprocket.message.pop_handle import POP_COUNT_MAX
 from sprocket.message.popped_message import PoppedMessage
@@ -109,6 +109,8 @@ class Channel(virtual.Channel):
         self._station: BlockingStation = connection.station
         self._number = next(_numbers)
         self._mail_queues: dict[str, bool] = {}
+        #: The boxes of the mail queues that are consumed.
+        self._boxes: dict[str, MailBox] = {}
         self._held = ChannelMessages()
         self._unacknowledged: set[str] = set()
         self._drop = weakref.finalize(self, self._station.drop, self._number, self._held)
@@ -195,9 +197,15 @@ class Channel(virtual.Channel):
         if no_ack:
             self._unacknowledged.add(queue)
         here = weakref.ref(self)
-        self._station.attach(
-            self._number, queue, partial(_credit, here), partial(_arrive, here, self._held, queue)
+        box = self._station.attach(
+            self._number,
+            queue,
+            partial(_credit, here),
+            partial(_arrive, here, self._held, queue),
+            partial(_ring, here),
         )
+        if box is not None:
+            self._boxes[queue] = box
 
     def basic_cancel(self, consumer_tag: str) -> None:
         """Ends that. What has arrived and was not delivered goes back."""
@@ -206,6 +214,7 @@ class Channel(virtual.Channel):
         if queue is None:
             return
         self._unacknowledged.discard(queue)
+        self._boxes.pop(queue, None)
         is_over = self._station.detach(self._number, queue)
         if kept := self._held.take_back(queue):
             self._station.give_back(kept)
@@ -230,41 +239,60 @@ class Channel(virtual.Channel):
             each = self._held.arrived.popleft()
             if isinstance(each.what, SprocketError):
                 raise each.what
-            is_free = each.queue in self._unacknowledged or self.qos.can_consume()
-            if not is_free:
+            if not self._may_have_of(each.queue):
                 self._held.arrived.append(each)
-                continue
-            callback = self.connection._callbacks.get(each.queue)
-            payload = self._payload(each.what)
-            if payload is None or callback is None:
-                continue
-            if each.queue in self._unacknowledged:
-                self.settle(payload["properties"]["delivery_tag"])
-            callback(payload)
-            return True
+            elif self._deliver(each.queue, each.what):
+                return True
+        for queue, box in self._boxes.items():
+            while self._may_have_of(queue) and (message := box.take()) is not None:
+                if self._deliver(queue, message, box):
+                    return True
         return False
 
-    def _payload(self, message: StoredMessage) -> dict[str, Any] | None:
-        """A message as kombu has it; one that is none of kombu's becomes a dead letter."""
+    def _may_have_of(self, queue: str) -> bool:
+        return queue in self._unacknowledged or bool(self.qos.can_consume())
+
+    def _deliver(self, queue: str, message: StoredMessage, box: MailBox | None = None) -> bool:
+        """Delivers a message to the queue's consumer, if it can have it."""
+        callback = self.connection._callbacks.get(queue)
+        payload = self._payload(message, box)
+        if payload is None or callback is None:
+            return False
+        if queue in self._unacknowledged:
+            self.settle(payload["properties"]["delivery_tag"])
+        callback(payload)
+        return True
+
+    def _payload(self, message: StoredMessage, box: MailBox | None) -> dict[str, Any] | None:
+        """A message as kombu has it; None if it is none of kombu's, or has expired."""
         tag = self._next_delivery_tag()
+        popped = message if isinstance(message, PoppedMessage) else None
         try:
             payload = message_of(message.body, tag, message.reconsume_times)
         except (ValueError, RecursionError) as error:
             logger.error("message %s of %s is a dead letter: %s",
                          message.message_id, message.topic, error)  # fmt: skip
-            if isinstance(message, PoppedMessage):
-                self._station.reject(self._number, message, False)
+            if popped is not None:
+                self._station.reject(self._number, popped, False)
             return None
-        if isinstance(message, PoppedMessage):
-            self._held.leases[tag] = message
+        expires_ms = expiry_of(payload, message.born_ms)
+        if expires_ms is not None and expires_ms <= self._station.now_ms():
+            if popped is not None:
+                self._station.ack(self._number, popped)
+            return None
+        if popped is not None:
+            self._held.leases[tag] = popped
+        elif box is not None:
+            self._held.mail[tag] = (message, box)
         return payload
 
     def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:
-        message = self._station.get(queue)
-        payload = None if message is None else self._payload(message)
-        if payload is None:
-            raise Empty
-        return payload
+        while True:
+            message, box = self._station.get(queue)
+            if message is None:
+                raise Empty
+            if (payload := self._payload(message, box)) is not None:
+                return payload
 
     def basic_get(self, queue: str, no_ack: bool = False, **named: Any) -> Any:
         """Receives one message, if there is one."""
@@ -279,16 +307,23 @@ class Channel(virtual.Channel):
         """Acknowledges, gives back or rejects a message; it does not wait for the broker."""
         message = self._held.leases.pop(tag, None)
         if message is None:
+            letter, box = self._held.mail.pop(tag, (None, None))
+            if requeue and letter is not None and box is not None:
+                box.put_back(letter)
             self._station.wake(self._number)
         elif is_done:
             self._station.ack(self._number, message)
         else:
             self._station.reject(self._number, message, requeue)
-        if self._held.arrived and (connection := self.connection) is not None:
+        is_more = self._held.arrived or any(box.kept for box in self._boxes.values())
+        if is_more and (connection := self.connection) is not None:
             connection.ring()
 
     def give_back(self, tags: list[str]) -> None:
         """Gives messages back at once, and waits for that."""
+        for tag in reversed(tags):
+            if tag in self._held.mail:
+                self.settle(tag, requeue=True, is_done=False)
         messages = [self._held.leases.pop(tag) for tag in tags if tag in self._held.leases]
         self._station.give_back(messages)
 
@@ -326,6 +361,11 @@ def _arrive(
 ) -> None:
     """Adds what arrived for a channel, and tells its connection."""
     held.arrived.append(Delivered(queue, what))
+    _ring(here)
+
+
+def _ring(here: weakref.ref[Channel]) -> None:
+    """Tells a channel's connection that there is something to deliver."""
     channel = here()
     if channel is not None and (connection := channel.connection) is not None:
         connection.ring()

@@ -7,6 +7,9 @@ from typing import Any
 
 from kombu.utils.json import dumps, loads
 
+#: Of a number of milliseconds.
+_DIGITS_MAX = 15
+
 
 def body_of(message: dict[str, Any]) -> bytes:
     """The body of a message of kombu's virtual transports."""
@@ -37,6 +40,14 @@ def message_of(body: bytes, tag: str, deliveries: int) -> dict[str, Any]:
     if not isinstance(found.get("headers"), dict):
         found["headers"] = {}
     return found
+
+
+def expiry_of(message: dict[str, Any], born_ms: int) -> int | None:
+    """When a message expires, ms since 1970: its `expiration` after it was sent, or is due."""
+    lives_ms = message["properties"].get("expiration")
+    if not isinstance(lives_ms, str) or not lives_ms.isdecimal() or len(lives_ms) > _DIGITS_MAX:
+        return None
+    return max(born_ms, due_of(message) or 0) + int(lives_ms)
 
 
 def due_of(message: dict[str, Any]) -> int | None:

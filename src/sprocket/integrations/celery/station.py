@@ -29,6 +29,8 @@ _MAIL = "sprocket-mail"
 #: For how long it is believed that a queue has no topic, s.
 _ABSENT_SECONDS = 1.0
 _ABSENT_MAX = 10_000
+#: Within this time a broker has given a message again that was given back, s.
+_AGAIN_SECONDS = 5.0
 
 
 class Station(Lifecycle):
@@ -45,6 +47,8 @@ class Station(Lifecycle):
         self._acked: list[PoppedMessage] = []
         #: When queues were seen to have no topic.
         self._absent: dict[str, float] = {}
+        #: When a message of a topic was last given back.
+        self._given_back: dict[str, float] = {}
         self._closing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -104,24 +108,47 @@ class Station(Lifecycle):
         topic = (await self._post_office()).topic
         await self.queues.send(topic, body, tag=tag_of(address), properties=properties)
 
-    async def get(self, queue: str) -> StoredMessage | None:
-        """Receives one message of a queue, if there is one now."""
+    async def get(self, queue: str) -> tuple[StoredMessage | None, MailBox | None]:
+        """Receives one message of a queue, if there is one now, and its box if it is mail."""
         if (box := self._box(queue)) is not None:
-            return box.kept.popleft() if box.kept else None
+            return box.take(), box
         topic = self._topic(queue)
         if not await self.queues.exists(topic):
-            return None
-        found = await self.queues.receive(topic, 1, 0)
-        return found[0] if found else None
+            return None, None
+        await self.settled()
+        since = asyncio.get_running_loop().time() - self._given_back.get(topic, -_AGAIN_SECONDS)
+        found = await self.queues.receive(topic, 1, max(0.0, _AGAIN_SECONDS - since) * 1000)
+        if not found:
+            self._given_back.pop(topic, None)
+        return (found[0] if found else None), None
 
-    async def attach(self, channel: int, queue: str, credit: Any, deliver: Delivery) -> None:
-        """Begins to deliver a queue's messages to a channel."""
+    async def attach(
+        self,
+        channel: int,
+        queue: str,
+        credit: Callable[[], int],
+        deliver: Delivery,
+        tell: Callable[[], None],
+    ) -> MailBox | None:
+        """Begins to deliver a queue's messages to a channel.
+
+        Args:
+            credit: how many more messages it may have.
+            deliver: takes a message.
+            tell: is called when there is mail.
+
+        Returns:
+            The box from which the channel takes the messages of a mail queue.
+        """
         if (box := self._box(queue)) is not None:
-            self._takers[channel, queue] = deliver
-            box.attach(deliver)
-        elif (channel, queue) not in self._feeds:
+            if (channel, queue) not in self._takers:
+                self._takers[channel, queue] = tell
+                box.attach(tell)
+            return box
+        if (channel, queue) not in self._feeds:
             feed = ChannelFeed(self.queues, self._topic(queue), credit, deliver)
             self._feeds[channel, queue] = feed
+        return None
 
     async def detach(self, channel: int, queue: str) -> bool:
         """Ends that. Returns whether this was the last taker of a mail queue."""
@@ -163,6 +190,7 @@ class Station(Lifecycle):
     def reject(self, message: PoppedMessage, requeue: bool) -> None:
         """Gives a message back, or makes it a dead letter."""
         if requeue:
+            self._given_back[message.topic] = asyncio.get_running_loop().time()
             self._settle(self.queues.give_back([message]))
         else:
             self._settle(self.queues.bury(message))

@@ -41,11 +41,14 @@ _PAUSE_FIRST, _PAUSE_MAX = 0.2, 5.0
 #: Messages of one pull.
 _PULL_BATCH = 32
 
-Taker = Callable[[StoredMessage], None]
+#: Is told, on the loop, that a box has something.
+Taker = Callable[[], None]
 
 
 class MailBox:
-    """What came for some addresses: given to its takers in turn, or kept until somebody takes it.
+    """What came for some addresses, kept until one of its takers takes it.
+
+    `take` and `put_back` may be called in any thread.
 
     Attributes:
         routes: for each address the patterns of the keys that are wanted, each a whole match.
@@ -54,7 +57,7 @@ class MailBox:
     def __init__(self) -> None:
         self.routes: dict[str, set[str]] = {}
         self.kept: deque[StoredMessage] = deque(maxlen=BOX_MAX)
-        self._takers: deque[Taker] = deque()
+        self._takers: list[Taker] = []
 
     def wants(self, message: StoredMessage) -> bool:
         """Whether a message is for this box."""
@@ -68,18 +71,28 @@ class MailBox:
         return bool(self._takers)
 
     def put(self, message: StoredMessage) -> None:
-        """Gives a message to the next taker."""
-        if not self._takers:
-            self.kept.append(message)
-            return
-        self._takers[0](message)
-        self._takers.rotate(-1)
+        """Keeps a message, and tells the takers."""
+        self.kept.append(message)
+        for tell in self._takers:
+            tell()
+
+    def take(self) -> StoredMessage | None:
+        """Takes the oldest message, if there is one."""
+        try:
+            return self.kept.popleft()
+        except IndexError:
+            return None
+
+    def put_back(self, message: StoredMessage) -> None:
+        """Keeps a message that was taken, before all others; a full box discards it."""
+        if len(self.kept) < BOX_MAX:
+            self.kept.appendleft(message)
 
     def attach(self, taker: Taker) -> None:
-        """Adds a taker, which gets what was kept."""
+        """Adds a taker."""
         self._takers.append(taker)
-        while self.kept:
-            self.put(self.kept.popleft())
+        if self.kept:
+            taker()
 
     def detach(self, taker: Taker) -> None:
         """Removes a taker; else does nothing."""

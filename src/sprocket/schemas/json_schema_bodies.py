@@ -1,0 +1,133 @@
+"""Bodies of JSON that a JSON Schema describes.
+
+The library jsonschema checks them, in all drafts from 3 to 2020-12. A schema that another one
+refers to is used only if it was given: nothing is fetched. `format` is not checked, as the
+specification has it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urljoin
+
+from sprocket.base.errors import UsageError
+from sprocket.schemas.avro_bodies import SCHEMA_BYTES_MAX
+from sprocket.schemas.errors import BodyMismatch, SchemaInvalid
+from sprocket.schemas.json_bodies import JsonBodies
+
+#: Characters of a reason, which repeats parts of the body.
+_REASON_MAX = 300
+
+
+class JsonSchemaBodies(JsonBodies):
+    """JSON by a schema.
+
+    Args:
+        schema: its text. Without `$schema` it is of draft 2020-12.
+        references: the names by which it refers to other schemas, and their texts.
+
+    Raises:
+        SchemaInvalid: a text is no JSON Schema.
+        UsageError: the package jsonschema is missing.
+    """
+
+    def __init__(self, schema: str, *, references: Sequence[tuple[str, str]] = ()) -> None:
+        self._validator = _validator(schema, references)
+
+    def decode(self, body: bytes) -> Any:
+        """The value of a JSON text that fits; see `BodyCodec.decode`."""
+        value = super().decode(body)
+        self._check(value)
+        return value
+
+    def encode(self, value: Any) -> bytes:
+        """A value that fits as JSON; see `BodyCodec.encode`."""
+        return self.checked(super().encode(value))
+
+    def checked(self, body: bytes) -> bytes:
+        """The body itself, if it fits."""
+        self.decode(body)
+        return body
+
+    def _check(self, value: Any) -> None:
+        try:
+            error = next(self._validator.iter_errors(value), None)
+        except RecursionError:
+            raise BodyMismatch("it is nested too deep for the schema") from None
+        except Exception as error:  # a reference that is not given, a number too large for floats
+            raise BodyMismatch(f"the schema cannot check it: {_short(error)}") from None
+        if error is not None:
+            place = error.json_path
+            raise BodyMismatch(f"it does not fit the schema at {place[:100]}: {_short(error)}")
+
+
+def _validator(text: str, references: Sequence[tuple[str, str]]) -> Any:
+    try:
+        import jsonschema
+        import referencing
+        from referencing.jsonschema import DRAFT202012
+    except ImportError:
+        raise UsageError(
+            "JSON Schema needs a package: pip install 'sprocketmq[jsonschema]'"
+        ) from None
+    schema = _parsed(text)
+    found = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
+    base = schema.get("$id", "") if isinstance(schema, dict) else ""
+    resources = []
+    for name, each in references:
+        other = referencing.Resource.from_contents(_parsed(each), default_specification=DRAFT202012)
+        names = {name, urljoin(base, name)} if isinstance(base, str) else {name}
+        resources += [(each_name, other) for each_name in names]
+    try:
+        found.check_schema(schema)
+        registry = referencing.Registry().with_resources(resources)
+        kind = jsonschema.validators.extend(found, {"uniqueItems": _unique_items})
+        return kind(schema, registry=registry)
+    except Exception as error:  # of jsonschema and referencing, which have no base in common
+        raise SchemaInvalid(f"it is no JSON Schema: {_short(error)}") from None
+
+
+def _parsed(text: str) -> Any:
+    content = text.encode("utf-8", "surrogatepass")
+    if len(content) > SCHEMA_BYTES_MAX:
+        raise SchemaInvalid(f"a schema of {len(content)} bytes; {SCHEMA_BYTES_MAX} at most")
+    try:
+        schema = JsonBodies().decode(content)
+    except BodyMismatch as error:
+        raise SchemaInvalid(f"the schema is no JSON: {error}") from None
+    if not isinstance(schema, dict | bool):
+        raise SchemaInvalid("a JSON Schema is an object, true or false")
+    return schema
+
+
+def _unique_items(validator: Any, is_wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
+    """jsonschema's own compares each item with each other: hours for a body of 4 MiB."""
+    import jsonschema
+
+    if not is_wanted or not validator.is_type(value, "array"):
+        return
+    seen: set[str] = set()
+    for each in value:
+        known = json.dumps(_as_number(each), sort_keys=True)
+        if known in seen:
+            yield jsonschema.ValidationError(f"{each!r:.100} is in it twice")
+            return
+        seen.add(known)
+
+
+def _as_number(value: Any) -> Any:
+    """A value in which equal numbers have one form: 1.0 is 1."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {name: _as_number(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_as_number(each) for each in value]
+    return value
+
+
+def _short(error: BaseException) -> str:
+    words = getattr(error, "message", None) or str(error)
+    return " ".join(str(words)[: 4 * _REASON_MAX].split())[:_REASON_MAX] or type(error).__name__

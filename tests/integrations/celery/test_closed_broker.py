@@ -1,0 +1,47 @@
+"""Celery at a broker with TLS and users: a caller, a worker, and results by mail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+import celery
+import kombu
+import pytest
+from celery.contrib.testing.worker import start_worker
+
+import sprocket.integrations.celery  # noqa: F401 - makes the scheme known
+from sprocket.base.errors import NoPermission
+from sprocket.integrations.celery import shared_stations
+from tests.certificates import Authority
+from tests.integrations.closed import PASSWORD, USER, closed_node
+from tests.support import LONGEST
+
+pytestmark = pytest.mark.process
+
+
+def test_a_user_with_pub_and_sub_alone_calls_and_works(
+    authority: Authority, tmp_path: Path
+) -> None:
+    with closed_node(authority, tmp_path, ["celery"], mail=["sprocket-mail"]) as node:
+        ssl = {"ca_certs": node.authorities}
+        url = f"sprocket+rocketmq://{USER}:{quote(PASSWORD, safe='')}@{node.names}"
+        app = celery.Celery("closed", broker=url, backend="rpc://", set_as_current=False)
+        app.conf.broker_use_ssl = ssl
+        app.conf.broker_transport_options = {"create_topics": False}
+        assert PASSWORD not in app.connection().as_uri()
+
+        @app.task
+        def add(x: int, y: int) -> int:
+            return x + y
+
+        with start_worker(app, pool="solo", perform_ping_check=False):
+            assert add.delay(2, 3).get(timeout=LONGEST) == 5
+            assert app.control.ping(timeout=2.0)
+        app.backend.result_consumer.stop()
+        app.pool.force_close_all()
+        wrong = kombu.Connection(f"sprocket+rocketmq://{USER}:wrong@{node.names}", ssl=ssl)
+        with wrong, pytest.raises(wrong.connection_errors) as refused:
+            wrong.SimpleQueue("celery").put("refused")
+        assert isinstance(refused.value, NoPermission)
+        assert not shared_stations._stations
