@@ -78,8 +78,8 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("operate",),
     ),
     "spark": (
-        ("options", "records", "brokers", "worker"), ("reading", "writing"), ("store_files",),
-        ("source",), ("launching", "pipelines"),
+        ("options", "records", "brokers", "worker"), ("checkpoints",), ("reading", "writing"),
+        ("store_files", "query_progress"), ("source",), ("launching", "pipelines"),
     ),
     "spark/pipelines": (("parts",), ("tables",)),
     "delay": (("levels",), ("timers",)),

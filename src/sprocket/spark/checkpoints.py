@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from sprocket.base.errors import UsageError
 from sprocket.base.ports import Disk
 from sprocket.message.queue import QueueId
-from sprocket.spark.options.checkpoint import StreamOffsets, read_checkpoint, shape_checkpoint
+from sprocket.runtime.disk import SystemDisk
+from sprocket.spark.options.checkpoint import StreamOffsets, offsets_in, shape_checkpoint
+from sprocket.spark.options.positions import EARLIEST, Position, PositionKind, QueuePositions
 
 VERSION = "v1"
 #: A million queues take 60 MiB.
@@ -62,7 +64,43 @@ def read_last(disk: Disk, folder: str) -> LastBatch:
             f"{folder} is no checkpoint of a query, or no micro-batch has begun: it has no file in "
             "the folder offsets. Name the folder of the option checkpointLocation"
         )
-    batch = max(batches)
+    return _read(disk, root, max(batches))
+
+
+def offsets_of_query(option: str, folder: str, queues: Collection[QueueId]) -> QueuePositions:
+    """Where a query stands: behind the last micro-batch that its sink has, as an option's value.
+
+    Args:
+        option: the option's name, for errors.
+        folder: its checkpoint, on this machine.
+        queues: those that are read; the others of the query are left out.
+
+    Raises:
+        UsageError: no micro-batch is done, or the query has not one RocketMQ source.
+    """
+    disk, root = SystemDisk(), _local(folder)
+    done = _numbers(disk, f"{root}/offsets") & _numbers(disk, f"{root}/commits")
+    if not done:
+        raise UsageError(
+            f"option {option}: {folder} is no checkpoint of a query, or none of its micro-batches "
+            "is done"
+        )
+    sources = list(_read(disk, root, max(done)).sources.values())
+    if len(sources) != 1:
+        raise UsageError(
+            f"option {option}: the query of {folder} has {len(sources)} RocketMQ sources: give what"
+            " `sprocket spark checkpoint show FOLDER --source NUMBER --offsets` prints"
+        )
+    (source,) = sources
+    offsets = {
+        queue: Position(PositionKind.OFFSET, offset)
+        for queue, offset in source.next.items()
+        if queue in queues
+    }
+    return QueuePositions(option, EARLIEST, queues=offsets, witnesses=source.witnesses)
+
+
+def _read(disk: Disk, root: str, batch: int) -> LastBatch:
     path = f"{root}/offsets/{batch}"
     if (disk.size(path) or 0) > _BYTES_MAX:
         raise UsageError(f"{path} has more than {_BYTES_MAX >> 20} MiB: it is no file of offsets")
@@ -78,7 +116,7 @@ def read_last(disk: Disk, folder: str) -> LastBatch:
     sources = {
         number: offsets
         for number, line in enumerate(lines[_HEAD:])
-        if (offsets := _offsets(line)) is not None
+        if (offsets := offsets_in(line)) is not None
     }
     return LastBatch(path, batch, batch in _numbers(disk, f"{root}/commits"), sources, lines)
 
@@ -118,16 +156,6 @@ def set_offsets(
 def _numbers(disk: Disk, folder: str) -> set[int]:
     """The micro-batches of which a folder has a file."""
     return {int(name) for name in disk.names(folder) if name.isascii() and name.isdigit()}
-
-
-def _offsets(line: str) -> StreamOffsets | None:
-    """The offsets in a line, or None if it is of another kind of source."""
-    try:
-        shape = json.loads(line)
-        offsets = read_checkpoint(shape)
-    except (ValueError, RecursionError, AttributeError, TypeError):
-        return None
-    return offsets if all(type(number) is int for number in offsets.next.values()) else None
 
 
 def _local(folder: str) -> str:

@@ -97,3 +97,19 @@ def test_offsets_are_written_as_they_are_read() -> None:
     assert text == '{"orders":{"broker-a":{"0":1,"1":2},"broker-b":{"0":3}}}'
     found = parse_offsets("startingOffsets", text, words=BOTH)
     assert [found.of(one).value for one in (A0, A1, B0)] == [1, 2, 3]
+
+
+def test_a_group_or_the_checkpoint_of_a_query_may_be_the_beginning() -> None:
+    words = (*BOTH, "committed")
+    found = parse_offsets("startingOffsets", "group:Billing", words=words)
+    assert (found.of(A0).kind, found.group) == (PositionKind.COMMITTED, "Billing")
+    found = parse_offsets("startingOffsets", " checkpoint: /data/Check point ", words=words)
+    assert (found.of(A0), found.checkpoint) == (EARLIEST, "/data/Check point")
+
+
+@pytest.mark.parametrize("wrong", ["group:", "group", "checkpoint: ", "topic:orders", "groups:a"])
+def test_what_is_neither_is_refused_with_what_there_is(wrong: str) -> None:
+    with pytest.raises(UsageError, match='"committed", "group:NAME", "checkpoint:FOLDER"'):
+        parse_offsets("startingOffsets", wrong, words=(*BOTH, "committed"))
+    with pytest.raises(UsageError, match='takes "latest" or a JSON'):
+        parse_offsets("endingOffsets", "group:billing", words=("latest",))

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from sprocket.base.errors import ConfigError, RouteNotFound, SprocketError
+from sprocket.base.errors import ConfigError, RouteNotFound, SprocketError, UsageError
 from sprocket.clientcore.witness import Witness
 from sprocket.message.queue import QueueId
 from sprocket.protocol.command import Command, Reply
@@ -175,6 +177,29 @@ def test_a_read_begins_where_the_group_is(broker: FakeBroker) -> None:
     assert planned(broker, **given) == ["orders@broker-a:0 [4, 10)", "orders@broker-a:1 [5, 30)"]
     with pytest.raises(ConfigError, match="needs a group that has committed"):
         planned(broker, subscribe="orders", startingOffsets="committed")
+
+
+def test_a_read_begins_where_another_group_is(broker: FakeBroker) -> None:
+    broker.committed["billing", queue("orders", "broker-a", 0)] = 4
+    for group in ({}, {"group": "readers"}):
+        found = planned(broker, subscribe="orders", startingOffsets="group:billing", **group)
+        assert found == ["orders@broker-a:0 [4, 10)", "orders@broker-a:1 [5, 30)"]
+
+
+def test_a_read_begins_where_another_query_is(broker: FakeBroker, tmp_path: Path) -> None:
+    for folder in ("offsets", "commits"):
+        (tmp_path / folder).mkdir()
+    given = {"subscribe": "orders", "startingOffsets": f"checkpoint:{tmp_path}"}
+    with pytest.raises(UsageError, match="none of its micro-batches is done"):
+        planned(broker, **given)
+    for batch, offset in ((6, 3), (7, 9)):  # the last one is not done
+        shape = {"orders": {"broker-a": {"0": offset}}, "other": {"broker-a": {"0": 77}}}
+        (tmp_path / f"offsets/{batch}").write_text(f"v1\n{{}}\n{json.dumps(shape)}")
+    (tmp_path / "commits/6").write_text("v1\n{}")
+    assert planned(broker, **given) == ["orders@broker-a:0 [3, 10)", "orders@broker-a:1 [5, 30)"]
+    (tmp_path / "offsets/6").write_text(f"v1\n{{}}\n{json.dumps(shape)}\n{json.dumps(shape)}")
+    with pytest.raises(UsageError, match="has 2 RocketMQ sources"):
+        planned(broker, **given)
 
 
 @pytest.mark.parametrize("committed", [99, 2])

@@ -314,6 +314,59 @@ def test_offsets_of_an_earlier_version_are_read_on_and_get_witnesses(broker: Fak
     assert ranges(plan(broker), old, end) == ["orders@broker-a:0 [0, 4)"]
 
 
+def test_a_clock_that_was_set_back_is_no_other_queue(broker: FakeBroker) -> None:
+    earlier = [record(10 + n, stored_ms=BORN_MS - 3_600_000 + n) for n in range(4)]
+    broker.shelves[A0].records += earlier[:2]
+    made = plan(broker)
+    first = made.next(StreamOffsets({A0: 0, B0: 8}), 10)
+    second = made.next(first, None)
+    broker.shelves[A0].records += earlier[2:]
+    third = made.next(second, None)
+    assert (first.next[A0], second.next[A0], third.next[A0]) == (10, 12, 14)
+    assert third.anew == {}
+    assert ranges(plan(broker), second, third) == ["orders@broker-a:0 [12, 14)"]
+
+
+def test_queues_that_are_readable_no_more_wait_until_they_are_again(broker: FakeBroker) -> None:
+    broker.shelves[A1] = shelf(0, 20)
+    made = plan(broker)
+    start = made.next(StreamOffsets({A0: 0, A1: 0, B0: 5}), 15)
+    shrunk = broker.shelves.pop(A1)
+    end = made.next(start, None)
+    assert end.next[A0] == 10
+    assert end.next[A1] == start.next[A1] < 20
+    broker.shelves[A1] = shrunk
+    assert ranges(made, end, made.next(end, None)) == [f"orders@broker-a:1 [{end.next[A1]}, 20)"]
+
+
+def test_another_topic_with_the_same_checkpoint_is_read_from_its_beginning(
+    broker: FakeBroker,
+) -> None:
+    done = read_up(broker)
+    other = QueueId("returns", "broker-a", 0)
+    broker.shelves[other] = shelf(3, 9)
+    end = plan(broker, subscribe="returns").next(done, None)
+    assert ranges(plan(broker, subscribe="returns"), done, end) == ["returns@broker-a:0 [3, 9)"]
+    assert end.next == {**done.next, other: 9}
+
+
+def test_a_topic_that_is_deleted_is_waited_for_and_warned_of_now_and_then(
+    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    done = read_up(broker)
+    made = plan(broker)
+    kept, broker.shelves = broker.shelves, {}
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    for _ in range(30):
+        assert made.next(done, None) == done
+    warned = [one for one in caplog.records if one.levelname == "WARNING"]
+    assert len(warned) == 20
+    assert "orders" in warned[0].getMessage()
+    broker.shelves = kept
+    broker.shelves[A0].records.append(record(10))
+    assert made.next(done, None).next[A0] == 11
+
+
 def test_a_gap_where_the_last_message_was_keeps_an_older_witness(broker: FakeBroker) -> None:
     done = read_up(broker)
     broker.shelves[A0].records += [record(10), None]

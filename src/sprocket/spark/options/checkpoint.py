@@ -15,6 +15,8 @@ are absent in checkpoints of earlier versions. No topic has a colon in its name.
 
 from __future__ import annotations
 
+import ast
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -83,6 +85,20 @@ def read_checkpoint(shape: Mapping[str, Any]) -> StreamOffsets:
         read_witnesses(shape.get(READ, {})),
         read_shape(shape.get(ANEW, {})),
     )
+
+
+def offsets_in(text: str) -> StreamOffsets | None:
+    """The offsets of a RocketMQ source in a text of Spark's; None if they are of another source.
+
+    A checkpoint has JSON. So has a query's progress, or what Python's `str` makes of it (in PySpark
+    before 4.3).
+    """
+    try:
+        shape = json.loads(text) if '"' in text else ast.literal_eval(text)
+        offsets = read_checkpoint(shape)
+    except (ValueError, SyntaxError, RecursionError, MemoryError, AttributeError, TypeError):
+        return None
+    return offsets if all(type(number) is int for number in offsets.next.values()) else None
 
 
 def shape_witnesses(witnesses: Mapping[QueueId, Witness]) -> dict[str, Any]:

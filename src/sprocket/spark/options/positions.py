@@ -1,6 +1,8 @@
 """Parses where a read begins and ends: from words, JSON of offsets, or times. Pure.
 
     "earliest"                                        every queue
+    "group:billing"                                   the committed offsets of a group
+    "checkpoint:/data/checkpoint"                     where another query stands
     {"orders": {"broker-a": {"0": 17, "1": -1}}}      offsets; -2 is earliest, -1 is latest
     {"orders": 1700000000000}                         a time for a whole topic, ms since 1970
     {"orders": {"broker-a": {"0": 1700000000000}}}    a time for each queue
@@ -20,6 +22,7 @@ from typing import Any, NamedTuple
 from sprocket.base.errors import UsageError
 from sprocket.clientcore.witness import Witness
 from sprocket.message.queue import QueueId
+from sprocket.message.topic import check_consumer_group
 from sprocket.spark.options.checkpoint import (
     ANEW,
     READ,
@@ -69,6 +72,9 @@ class QueuePositions:
         topics: positions in all queues of a topic.
         queues: positions in single queues.
         witnesses: messages that were read before them, by which their queues are recognised.
+        group: the group whose committed offsets are meant, if it is named.
+        checkpoint: the folder of the query whose offsets are meant; `everywhere` holds for queues
+            that it does not read.
     """
 
     option: str
@@ -76,6 +82,8 @@ class QueuePositions:
     topics: Mapping[str, Position] = field(default_factory=dict)
     queues: Mapping[QueueId, Position] = field(default_factory=dict)
     witnesses: Mapping[QueueId, Witness] = field(default_factory=dict)
+    group: str | None = None
+    checkpoint: str | None = None
 
     def of(self, queue: QueueId) -> Position:
         """The position in one queue.
@@ -104,6 +112,8 @@ class QueuePositions:
 def parse_offsets(option: str, text: str, *, words: tuple[str, ...]) -> QueuePositions:
     """Parses "earliest", "latest", "committed" or a JSON of offsets, also from a checkpoint.
 
+    Where "committed" is allowed, "group:NAME" and "checkpoint:FOLDER" are too.
+
     Args:
         option: name of the option, for errors.
         text: its value.
@@ -112,8 +122,17 @@ def parse_offsets(option: str, text: str, *, words: tuple[str, ...]) -> QueuePos
     word = text.strip().lower()
     if word in words:
         return QueuePositions(option, _WORDS[word])
+    kind, _, name = text.strip().partition(":")
+    if COMMITTED.kind.value in words and name.strip():
+        if kind.lower() == "group":
+            check_consumer_group(name.strip())
+            return QueuePositions(option, COMMITTED, group=name.strip())
+        if kind.lower() == "checkpoint":
+            return QueuePositions(option, EARLIEST, checkpoint=name.strip())
     if not word.startswith("{"):
         taken = ", ".join(f'"{one}"' for one in words)
+        if COMMITTED.kind.value in words:
+            taken += ', "group:NAME", "checkpoint:FOLDER"'
         raise UsageError(f"option {option} takes {taken} or a JSON of offsets, not {text!r}")
     queues = {}
     shape = _object(option, text)

@@ -20,6 +20,7 @@ from sprocket.message.queue import QueueId
 from sprocket.message.topic import SYSTEM_PREFIX, is_system_topic
 from sprocket.spark.brokers.cluster import ClusterMetadata
 from sprocket.spark.brokers.pool import ConnectionPool
+from sprocket.spark.checkpoints import offsets_of_query
 from sprocket.spark.options.loss import ReadFailed
 from sprocket.spark.options.options import BatchOptions, ReadOptions
 from sprocket.spark.options.positions import EARLIEST, LATEST, PositionKind, QueuePositions
@@ -69,6 +70,8 @@ class Planner:
         options = self._options
         positions = options.starting_time or options.starting_times or options.starting or otherwise
         queues = tuple(queues)
+        if positions.checkpoint is not None:
+            positions = offsets_of_query(positions.option, positions.checkpoint, queues)
         offsets, earliest, latest = self._resolve(positions, queues)
         changes = self._changes(positions, queues)
         offsets.update((queue, change.begin) for queue, change in changes.items())
@@ -108,7 +111,7 @@ class Planner:
         by_time = self.retried(lambda: self._cluster.at(times))
         latest = self.retried(lambda: self._cluster.latest(wanted))
         of_group = [queue for queue, at in wanted.items() if at.kind is PositionKind.COMMITTED]
-        group = self._options.group
+        group = positions.group or self._options.group
         committed = self.retried(lambda: self._cluster.committed(group, of_group))
         offsets = {}
         for queue, at in wanted.items():

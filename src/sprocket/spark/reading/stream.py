@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from sprocket.base.errors import RouteNotFound, SprocketError, TransportError
+from sprocket.base.rare_log import RareLog
 from sprocket.clientcore.witness import Witness
 from sprocket.message.queue import QueueId
 from sprocket.spark.brokers.cluster import ClusterMetadata
@@ -80,6 +81,8 @@ class StreamPlan:
         self._target: Offsets | None = None
         self._committed: Offsets = {}
         self._byte_limit = ByteLimit(self._sizes)
+        # Spark asks again at once, so what keeps failing would fill the log.
+        self._warnings = RareLog(logger, lambda: int(time.monotonic() * 1000))
         self._triggered_at = time.monotonic()
         #: The ends of all queues when they were last read.
         self.latest: Offsets = {}
@@ -190,7 +193,9 @@ class StreamPlan:
             except SprocketError as error:
                 if self._target is not None:
                     raise
-                logger.warning("queues of broker %s are not read: %s", some[0].broker, error)
+                self._warnings.warning(
+                    "queues of broker %s are not read: %s", some[0].broker, error
+                )
                 for queue in some:
                     ends.pop(queue, None)
         return changes
@@ -270,7 +275,7 @@ class StreamPlan:
         try:
             return self._ends(skips_absent=True)
         except SprocketError as error:
-            logger.warning("no new offsets: %s", error)
+            self._warnings.warning("no new offsets: %s", error)
             return {}
 
     def _ends(self, *, skips_absent: bool = False) -> Offsets:
@@ -292,7 +297,7 @@ class StreamPlan:
                 self._queues_until = 0.0
                 if not skips_absent:
                     raise
-                logger.warning("the offsets of broker %s cannot be read: %s", broker, error)
+                self._warnings.warning("the offsets of broker %s cannot be read: %s", broker, error)
         self.latest.update(found)
         return found
 

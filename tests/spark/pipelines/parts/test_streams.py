@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sprocket.spark.pipelines.parts.streams import messages_between, reason, trigger
+from sprocket.spark.pipelines.parts.streams import reason, trigger
 
 WORKER = """\
 Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times: Lost task 0.0
@@ -43,15 +43,6 @@ Identifier: [id = d01d8115, runId = 610a249f]
 )
 def test_a_failure_is_told_by_its_own_error(text: str, said: str) -> None:
     assert reason(text) == said
-
-
-def test_what_waits_is_counted_from_offsets() -> None:
-    end = '{"orders": {"a": {"0": 5, "1": 7}}}'
-    latest = '{"orders": {"a": {"0": 9, "1": 7}, "b": {"0": 2}}, "new": {"a": {"0": 1}}}'
-    assert messages_between(end, latest) == 4 + 2 + 1
-    assert messages_between(latest, end) == 0
-    assert messages_between(end, None) is None
-    assert messages_between("no json", latest) is None
 
 
 def test_a_query_goes_on_or_ends_with_what_is_there() -> None:

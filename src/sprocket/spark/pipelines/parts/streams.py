@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sprocket.base.errors import SprocketError
 from sprocket.spark.pipelines.parts.progress import Interrupt, Progress, Watch
+from sprocket.spark.query_progress import progress
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -69,25 +69,8 @@ def _watched(query: StreamingQuery, watch: Watch, interrupt: Interrupt) -> None:
 
 
 def _progress(seen: Mapping[str, Any], rows: int) -> Progress:
-    behinds = [messages_between(one["endOffset"], one["latestOffset"]) for one in seen["sources"]]
-    known = [one for one in behinds if one is not None]
+    known = [one.messages_behind for one in progress(seen) if one.behind]
     return Progress(rows, seen["processedRowsPerSecond"], sum(known) if known else None)
-
-
-def messages_between(end: Any, latest: Any) -> int | None:
-    """Number of messages between two offsets of the source (JSON); None if unknown."""
-    try:
-        done = json.loads(end) if isinstance(end, str) else end
-        ends = json.loads(latest) if isinstance(latest, str) else latest
-        waiting = sum(
-            max(0, offset - done.get(topic, {}).get(broker, {}).get(number, 0))
-            for topic, brokers in ends.items()
-            for broker, numbers in brokers.items()
-            for number, offset in numbers.items()
-        )
-        return int(waiting)
-    except (ValueError, AttributeError, TypeError):
-        return None
 
 
 def reason(text: str) -> str:
