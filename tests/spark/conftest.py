@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A local session of two cores; skips where PySpark or Java is missing, and says which."""
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local session of two cores; skips where PySpark or Java is missing, and says which.
+
+    It writes an event log, in which tests search for secrets.
+    """
     from sprocket.spark.launching.java import find_java
     from sprocket.spark.launching.launch import check_pyspark, session
 
@@ -26,6 +29,11 @@ def spark() -> Iterator[SparkSession]:
         pytest.skip(str(error))
     # Java's better compiler would take longer than it saves here.
     quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-    made = session("tests", "local[2]", **quick)
+    events = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": tmp_path_factory.mktemp("events").as_uri(),
+    }
+    made = session("tests", "local[2]", **quick, **events)
     yield made
     made.stop()

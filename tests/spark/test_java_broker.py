@@ -104,6 +104,8 @@ def test_what_is_sent_is_read_exactly_filtered_and_followed(names: str) -> None:
     start = StreamOffsets({QueueId("orders", "broker-a", number): 0 for number in range(4)})
     end = made.next(start, 100)
     assert sum(end.next.values()) == 100
+    # Records have some 200 bytes; one of 20,000 may be in the sample.
+    assert 4 <= sum(made.next(start, None, 20 * 1024).next.values()) <= 120
     # A message that was read recognises its queue at Java's brokers, too.
     assert end.witnesses
     assert made.next(end, None).anew == {}

@@ -65,7 +65,7 @@ def test_the_programs_of_the_guide_run(
     assert len(programs) > 5
     names: dict[str, Any] = {"folder": str(tmp_path)}
     for number, program in enumerate(programs):
-        if "writeStream" in program:  # the notebook has the same, and streams are slow to start
+        if "query" in program:  # the notebook has the same, and streams are slow to start
             continue
         exec(compile(program, f"program {number}", "exec"), names)
     said = capsys.readouterr().out

@@ -13,19 +13,23 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from sprocket.base.config import Declared, part_of, settings_of
+from sprocket.base.config import Declared, declared_by, part_of, settings_of
 from sprocket.base.decoding import undecoded
+from sprocket.base.errors import ConfigError
 from sprocket.base.json_files import as_properties, is_json
 from sprocket.base.loaded_config import LoadedConfig
 from sprocket.base.rocketmq_files import take_properties
 from sprocket.base.rocketmq_settings import rocketmq_settings
 from sprocket.base.suggestions import nearest
 
+T = TypeVar("T")
+
 #: Tables that a file may have even if the command that reads it does not use them.
 ALL_PARTS = (
-    "audit", "broker", "client", "container", "metrics", "nameserver", "proxy", "store", "tls",
+    "audit", "broker", "client", "container", "metrics", "nameserver", "profile", "proxy", "store",
+    "tls",
 )  # fmt: skip
 
 #: Variables that Kubernetes sets in every container for a service called `sprocket…`.
@@ -106,28 +110,75 @@ def is_toml(file: ConfigFile) -> bool:
     return re.search(r"^\s*\[\s*[\w.\"-]+\s*\]\s*(#.*)?$", file.text, re.MULTILINE) is not None
 
 
-def _take_toml(loaded: LoadedConfig, file: ConfigFile) -> None:
+def load_variants(kind: type[T], file: ConfigFile) -> dict[str, T]:
+    """The configurations in the tables `[part.NAME]` of a file, by name.
+
+    Args:
+        kind: the configuration class of each.
+        file: in TOML.
+
+    Raises:
+        ConfigError: the file is not TOML, or as for `load`.
+    """
+    part = part_of(kind)
+    settings = {each.name: each for each in declared_by((kind,)).values()}
+    if not is_toml(file):
+        raise ConfigError(f"{file.name}: tables [{part}.NAME] need a file in TOML")
+    faults: list[str] = []
+    found = {}
+    tables = _toml_tables(file, faults).get(part, {})
+    for name, table in tables.items() if isinstance(tables, dict) else ():
+        loaded = LoadedConfig([kind])
+        if isinstance(table, dict):
+            _take_table(loaded, file, f"{part}.{name}", settings, table)
+        else:
+            where = f"{file.name}:{_toml_line(file.text, part, name)}"
+            loaded.faults.append(f"{where}: '{part}.{name}' is no table: write [{part}.NAME]")
+        try:
+            loaded.make()
+            found[name] = loaded.of(kind)
+        except ConfigError as error:
+            faults.append(str(error))
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return found
+
+
+def _toml_tables(file: ConfigFile, faults: list[str]) -> dict[str, Any]:
     try:
-        tables = tomllib.loads(file.text)
+        return tomllib.loads(file.text)
     except tomllib.TOMLDecodeError as error:
-        loaded.faults.append(f"{file.name}: not valid TOML: {error}")
-        return
+        faults.append(f"{file.name}: not valid TOML: {error}")
+        return {}
+
+
+def _take_toml(loaded: LoadedConfig, file: ConfigFile) -> None:
     parts = {part_of(kind): settings_of(kind) for kind in loaded.kinds}
-    for part, table in tables.items():
+    for part, table in _toml_tables(file, loaded.faults).items():
         where = f"{file.name}:{_toml_line(file.text, None, part)}"
         if not isinstance(table, dict):
             hint = _elsewhere(loaded, part) or f"; it belongs into a table such as [{min(parts)}]"
             loaded.faults.append(f"{where}: '{part}' stands outside a table{hint}")
         elif part in parts:
-            for name, value in table.items():
-                where = f"{file.name}:{_toml_line(file.text, part, name)}"
-                if name in parts[part]:
-                    _set_toml(loaded, parts[part][name], value, where)
-                else:
-                    hint = _elsewhere(loaded, name) or nearest(name, parts[part])
-                    loaded.faults.append(f"{where}: unknown setting '{part}.{name}'{hint}")
+            _take_table(loaded, file, part, parts[part], table)
         elif part not in ALL_PARTS:
             loaded.faults.append(f"{where}: unknown table [{part}]{nearest(part, ALL_PARTS)}")
+
+
+def _take_table(
+    loaded: LoadedConfig,
+    file: ConfigFile,
+    header: str,
+    settings: Mapping[str, Declared],
+    table: Mapping[str, Any],
+) -> None:
+    for name, value in table.items():
+        where = f"{file.name}:{_toml_line(file.text, header, name)}"
+        if name in settings:
+            _set_toml(loaded, settings[name], value, where)
+        else:
+            hint = _elsewhere(loaded, name) or nearest(name, settings)
+            loaded.faults.append(f"{where}: unknown setting '{header}.{name}'{hint}")
 
 
 def _elsewhere(loaded: LoadedConfig, name: str) -> str:

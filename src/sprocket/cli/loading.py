@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sprocket.base import setting_forms as forms
-from sprocket.base.errors import ConfigError
+from sprocket.base.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from sprocket.base.config_files import ConfigFile
     from sprocket.base.loaded_config import LoadedConfig
     from sprocket.client.config import ClientConfig
+    from sprocket.remoting.profiles import Profile
 
 #: A configuration file is written by hand, so a larger one must be a mistake.
 FILE_BYTES_MAX = 1 << 20
@@ -162,6 +163,15 @@ def of_servers(
     return loaded
 
 
+def check_profiles(file: Path) -> None:
+    """Raises ConfigError if a profile in a file is wrong."""
+    from sprocket.base.config_files import is_toml, load_variants
+    from sprocket.remoting.profiles import ProfileConfig
+
+    if is_toml(content := read(file)):
+        load_variants(ProfileConfig, content)
+
+
 def _folder_faults(loaded: LoadedConfig) -> Iterator[str]:
     """Folders that can neither be used nor made."""
     for declared in loaded.declared.values():
@@ -222,36 +232,52 @@ _OTHER_VARIABLES = (
     "SPROCKET_FILTER_SECRET",
     "SPROCKET_LOG",
     "SPROCKET_NAMESERVERS",
+    "SPROCKET_PROFILE",
 )
 #: Notes that this process has printed; a command may load settings more than once.
 _noted: set[str] = set()
 #: Client settings that are options of the command.
 _client_options: dict[str, Any] = {}
+#: The profile that the command is run with.
+_profiles: list[Profile] = []
 
 
-def take_client_options(options: Mapping[str, Any]) -> None:
-    """Records options of the command that are client settings, by `client.name`."""
+def take_client_options(options: Mapping[str, Any], profile: Profile | None = None) -> None:
+    """Records the command's profile, and its options that are client settings, by `client.name`."""
     _client_options.clear()
     _client_options.update(options)
+    _profiles[:] = [profile] if profile is not None else []
+
+
+def chosen_profile() -> Profile | None:
+    """The profile that the command is run with."""
+    return _profiles[0] if _profiles else None
+
+
+def check_only_profile() -> None:
+    """Raises UsageError if the profile does not say everything, since there are options of TLS."""
+    if _profiles and _client_options:
+        raise UsageError("give --profile or options of TLS, not both: the profile has them")
 
 
 def client() -> ClientConfig:
     """The client settings: table `[client]` of the file SPROCKET_CONFIG, SPROCKET_CLIENT_…, and
-    the command's own options.
+    the command's own options. With a profile, keys and TLS are its own.
     """
+    from dataclasses import replace
+
     from sprocket.client.config import ClientConfig
 
     file = os.environ.get("SPROCKET_CONFIG")
     path = Path(file) if file else None
-    return settings([ClientConfig], file=path, overrides=_client_options).of(ClientConfig)
+    found = settings([ClientConfig], file=path, overrides=_client_options).of(ClientConfig)
+    profile = chosen_profile()
+    if profile is None:
+        return found
+    given = {key.removeprefix("client."): value for key, value in _client_options.items()}
+    return replace(found, **profile.read().access_settings() | given)
 
 
 def credentials() -> dict[str, Any]:
     """The access keys and TLS of `client`, as arguments for any client's configuration class."""
-    found = client()
-    return {
-        "access_key": found.access_key,
-        "secret_key": found.secret_key,
-        "security_token": found.security_token,
-        **found.tls_settings(),
-    }
+    return client().access_settings()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from sprocket.base.errors import UsageError
-from sprocket.cli.tls_options import with_tls
+from sprocket.cli.access_options import with_access
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -121,4 +121,4 @@ def queue_of(text: str) -> tuple[str, int]:
 def command(app: typer.Typer, name: str, *lines: str) -> Callable[[F], F]:
     """Declares a command of `app` with its examples."""
     declare = app.command(name, epilog=examples(*lines))
-    return lambda function: declare(with_tls(function))
+    return lambda function: declare(with_access(function))

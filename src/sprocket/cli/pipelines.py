@@ -18,8 +18,8 @@ import typer.main
 
 from sprocket.base.errors import SprocketError, UsageError
 from sprocket.cli import render
+from sprocket.cli.access_options import with_access
 from sprocket.cli.options import NAMESERVER, Json, NameServers, command, examples
-from sprocket.cli.tls_options import with_tls
 
 if TYPE_CHECKING:
     from dataclasses import Field
@@ -198,7 +198,7 @@ def _function(name: str, kind: type[Job]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__doc__ = kind.__doc__
-    return with_tls(run, asks_by="nameservers")
+    return with_access(run, asks_by="nameservers")
 
 
 _SHARED: dict[str, tuple[Any, Any]] = {
@@ -241,7 +241,7 @@ def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 def _values(kind: type[Job], given: Mapping[str, Any]) -> dict[str, Any]:
     """The job's fields that were given on the command line; others keep their defaults."""
-    from sprocket.cli.loading import client
+    from sprocket.cli import loading
     from sprocket.cli.times import between
     from sprocket.spark.pipelines.parts.job import settings
     from sprocket.spark.pipelines.parts.servers import AccessKeys
@@ -254,7 +254,10 @@ def _values(kind: type[Job], given: Mapping[str, Any]) -> dict[str, Any]:
         if said.kind == "time":
             value = between(value, None)[0]
         found[one.name] = tuple(value) if said.kind == "words" else value
-    set_ = client()
+    if (profile := loading.chosen_profile()) is not None:
+        loading.check_only_profile()
+        return found | {"profile": profile}
+    set_ = loading.client()
     if set_.access_key and set_.secret_key:
         found["keys"] = AccessKeys(set_.access_key, set_.secret_key, set_.security_token)
     found["tls"] = set_.tls_of_client()

@@ -120,6 +120,7 @@ def check(
     """Checks a configuration file as a start would; the exit code is 0 if it is valid."""
     chosen = program or _program_of(file)
     loading.of_servers(loading.kinds_of(chosen), file=file)
+    loading.check_profiles(file)
     words = {None: "", Program.STANDALONE: ""}.get(chosen, f" for a {chosen and chosen.value}")
     typer.echo(f"{file}: valid{words}")
 
@@ -165,6 +166,16 @@ def markdown() -> Iterator[str]:
         yield "|---|---|---|---|---|---|"
         for each in declared:
             yield _row(each, f"`{each.environment}`")
+    from sprocket.remoting.profiles import ProfileConfig
+
+    yield from ("", "## [profile.NAME]", "")
+    yield (
+        "A cluster, and as whom it is asked: for commands with `--profile NAME`, and for Spark's "
+        "option `profile`. The settings of `[client]` and the environment do not add to it."
+    )
+    yield from ("", "| setting | takes | default | RocketMQ's name | meaning |")
+    yield "|---|---|---|---|---|"
+    yield from map(_row, settings_of(ProfileConfig).values())
     for kind in in_programs():
         yield from ("", f"## {kind.__name__}", "")
         yield f"Set in programs: `{kind.__name__}(…)` has these, and those of `[client]`."
@@ -214,8 +225,9 @@ def plain(value: Any) -> str:
 
 def _all_settings() -> Iterator[Declared]:
     from sprocket.base.config import settings_of
+    from sprocket.remoting.profiles import ProfileConfig
 
-    for kind in loading.kinds():
+    for kind in (*loading.kinds(), ProfileConfig):
         yield from settings_of(kind).values()
     for kind in in_programs():
         yield from _own(kind)

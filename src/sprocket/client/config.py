@@ -5,23 +5,21 @@ Sizes are in bytes, times in milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sprocket.base.config import Conflict, check_values, setting
+from sprocket.base.config import check_values, setting
 from sprocket.base.errors import ConfigError
 from sprocket.client.assign import Strategy, average, strategy_of
 from sprocket.clientcore.envelope import JAVA_PACKING, NEW_TOPIC_QUEUES
 from sprocket.message.pop_handle import POP_COUNT_MAX
-from sprocket.protocol.signing import Signer
-from sprocket.remoting.tls.settings import TlsClientConfig
+from sprocket.remoting.access_config import AccessConfig
 
 _KIB = 1024
 _MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class ClientConfig(TlsClientConfig):
+class ClientConfig(AccessConfig):
     """Settings of all producers and consumers. Clients with equal settings share connections."""
 
     instance: str | None = setting(
@@ -49,41 +47,11 @@ class ClientConfig(TlsClientConfig):
         minimum=1,
     )
     header: str = setting("json", "Encoding of request headers.", choices=("json", "binary"))
-    access_key: str | None = setting(
-        None, "The user's name at brokers with access control.", rocketmq="accessKey"
-    )
-    secret_key: str | None = setting(
-        None, "The key that signs requests.", rocketmq="secretKey", is_secret=True
-    )
-    security_token: str | None = setting(
-        None, "The token that belongs to temporary keys.", is_secret=True
-    )
-
     spans: str = setting(
         "auto",
         "Whether OpenTelemetry gets spans: `auto`: if the program has set a tracer provider.",
         choices=("auto", "on", "off"),
     )
-
-    def __post_init__(self) -> None:
-        check_values(self)
-
-    def conflicts(self) -> Iterator[Conflict]:
-        """What is wrong with the settings together."""
-        keys = (self.access_key, self.secret_key)
-        if any((*keys, self.security_token)) and not all(keys):
-            yield Conflict(
-                ("access_key", "secret_key", "security_token"),
-                "and secret_key belong together, and one of them is missing",
-            )
-
-    def signer(self) -> Signer | None:
-        """Returns the signer of requests; None if there are no keys.
-
-        Raises:
-            ConfigError: one key is given without the other.
-        """
-        return Signer.of(self.access_key, self.secret_key, self.security_token)
 
     def shared(self) -> ClientConfig:
         """Returns the settings that must be equal for clients to share connections."""
@@ -93,10 +61,7 @@ class ClientConfig(TlsClientConfig):
             route_refresh_ms=self.route_refresh_ms,
             call_timeout_ms=self.call_timeout_ms,
             header=self.header,
-            access_key=self.access_key,
-            secret_key=self.secret_key,
-            security_token=self.security_token,
-            **self.tls_settings(),
+            **self.access_settings(),
         )
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-import os
-import stat
 import tomllib
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -21,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from sprocket.base.errors import ConfigError
+from sprocket.base.secret_files import read_secret_file
 from sprocket.console.api import signatures
 from sprocket.console.api.problems import ApiRefusal
 from sprocket.console.api.signatures import ClaimedSignature, SignedRequest
@@ -197,18 +196,10 @@ def _digest(token: str) -> bytes:
 
 
 def _entries_in(path: Path) -> list[CallerEntry]:
+    file = read_secret_file(path, _FILE_BYTES_MAX)
+    file.check()
     try:
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            content = file.read(_FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise ConfigError(f"{path} contains secrets, and others may read it: chmod 600 {path}")
-    if len(content) > _FILE_BYTES_MAX:
-        raise ConfigError(f"{path}: larger than {_FILE_BYTES_MAX} bytes, no file of callers")
-    try:
-        found = msgspec.convert(tomllib.loads(content.decode()), CallersFile)
+        found = msgspec.convert(tomllib.loads(file.content.decode()), CallersFile)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise ConfigError(f"{path}: {error}") from None
     return found.caller

@@ -6,7 +6,7 @@ Case does not matter in names. Errors name the option, or the nearest one if it 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -73,6 +73,9 @@ _ELSEWHERE = {
     "aclsecretkey": "secretKey",
     "acl.secret.key": "secretKey",
     "aclsecuritytoken": "securityToken",
+    "cluster": "profile",
+    "clientconfig": "configFile",
+    "configpath": "configFile",
     "tls": "useTLS",
     "ssl": "useTLS",
     "tls.enable": "useTLS",
@@ -135,6 +138,17 @@ def declared(kind: type[Any]) -> dict[str, tuple[str, OptionInfo]]:
         one.metadata["option"].name.lower(): (one.name, one.metadata["option"])
         for one in fields(kind)
     }
+
+
+def given_of(options: Any, kind: type[Any], *, but: Collection[str] = ()) -> Iterator[str]:
+    """The names of a class's options that have other values than their defaults.
+
+    Args:
+        but: fields that do not count.
+    """
+    for one in fields(kind):
+        if one.name not in but and getattr(options, one.name) != one.default:
+            yield one.metadata["option"].name
 
 
 def unknown(name: str, names: list[str]) -> str:

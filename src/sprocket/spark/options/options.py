@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, TypeVar
 from sprocket.base.errors import ConfigError
 from sprocket.filter.tags import ALL, TagFilter
 from sprocket.message.queue import QueueId
-from sprocket.protocol.signing import Signer
 from sprocket.spark.options import declare, positions, values
 from sprocket.spark.options.body_options import BodyOptions, DecodeOptions
+from sprocket.spark.options.credentials import NO_SERVERS, Credentials, with_servers
 from sprocket.spark.options.declare import option
 from sprocket.spark.options.positions import PositionKind, QueuePositions
-from sprocket.spark.options.tls import TlsOptions
 
 if TYPE_CHECKING:
     from sprocket.filter.sql92 import SqlFilter
@@ -96,33 +95,6 @@ class SelectionOptions:
 
 
 @dataclass(frozen=True)
-class Credentials(TlsOptions):
-    """TLS, and keys of the user for brokers with access control."""
-
-    access_key: str | None = option(
-        "accessKey", values.text, "The user's key, for brokers with access control (`aclEnable`)."
-    )
-    secret_key: str | None = option(
-        "secretKey",
-        values.text,
-        "The key that signs requests. It is never sent.",
-        is_secret=True,
-    )
-    security_token: str | None = option(
-        "securityToken", values.text, "Token that belongs to temporary keys.", is_secret=True
-    )
-
-    @property
-    def signer(self) -> Signer | None:
-        """The signer of requests; None without keys.
-
-        Raises:
-            ConfigError: one key is given without the other.
-        """
-        return Signer.of(self.access_key, self.secret_key, self.security_token)
-
-
-@dataclass(frozen=True)
 class ReadOptions(DecodeOptions, Credentials, SelectionOptions):
     """Options of all reads from brokers."""
 
@@ -142,9 +114,10 @@ class ReadOptions(DecodeOptions, Credentials, SelectionOptions):
         "startingOffsets",
         values.either,
         "Where to begin: `earliest`, `latest`, `committed` (offsets of the group, and earliest in "
-        'queues without one), or `{"orders": {"broker-a": {"0": 17}}}` with -2 for '
-        "earliest and -1 for latest. Default: earliest, in streams latest. A stream that has a "
-        "checkpoint continues from there.",
+        "queues without one), `group:NAME` (those of another group), `checkpoint:FOLDER` (where "
+        'another query stands), or `{"orders": {"broker-a": {"0": 17}}}` with -2 for earliest and '
+        "-1 for latest. Default: earliest, in streams latest. A stream that has a checkpoint "
+        "continues from there.",
     )
     starting_times: QueuePositions | None = option(
         "startingOffsetsByTimestamp",
@@ -207,7 +180,7 @@ class ReadOptions(DecodeOptions, Credentials, SelectionOptions):
     def check(self) -> None:
         """Raises ConfigError unless it is clear what to read, where from, and as whom."""
         if not self.nameservers:
-            raise ConfigError("option namesrvAddr is missing: the name servers, host:port")
+            raise ConfigError(NO_SERVERS)
         ways = {
             "subscribe": self.topics,
             "subscribePattern": self.pattern,
@@ -219,11 +192,12 @@ class ReadOptions(DecodeOptions, Credentials, SelectionOptions):
             raise ConfigError(f"give one of subscribe, subscribePattern, assign: {said}")
         super().check()
         self.check_bodies()
-        check_credentials(self)
+        self.check_credentials()
         begins = self.starting.everywhere if self.starting else None
         if (
             begins is not None
             and begins.kind is PositionKind.COMMITTED
+            and (self.starting is None or self.starting.group is None)
             and self.group == READER_GROUP
         ):
             raise ConfigError(
@@ -357,7 +331,7 @@ def read_options(given: Mapping[str, str], kind: type[Read]) -> Read:
         ConfigError: an option is unknown, ill-typed or missing, or two contradict each other.
     """
     others = tuple(other for other in _READS if other is not kind)
-    options = declare.parse(given, kind=kind, others=others, reads=_READS[kind])
+    options = with_servers(declare.parse(given, kind=kind, others=others, reads=_READS[kind]))
     options.check()
     return options
 
@@ -380,13 +354,3 @@ def value_ddl_of(given: Mapping[str, str]) -> str:
 def check_names(given: Iterable[str]) -> None:
     """Raises ConfigError for a name that is no option of any read."""
     declare.check_names(given, tuple(_READS))
-
-
-def check_credentials(options: Credentials) -> None:
-    """Raises ConfigError for half of the keys, a token without them, or TLS that is not on."""
-    _ = options.tls
-    if bool(options.access_key) != bool(options.secret_key):
-        missing = "secretKey" if options.access_key else "accessKey"
-        raise ConfigError(f"option {missing} is missing: accessKey and secretKey go together")
-    if options.security_token and not options.access_key:
-        raise ConfigError("option accessKey is missing: securityToken goes with the two keys")

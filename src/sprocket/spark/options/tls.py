@@ -57,9 +57,8 @@ class TlsOptions:
         "tlsServerName", values.text, "The name that they must be for instead."
     )
 
-    @property
-    def tls(self) -> ClientTls | None:
-        """How connections speak TLS; None for plain ones.
+    def own_tls(self) -> ClientTls | None:
+        """How connections speak TLS by these options; None for plain ones.
 
         Raises:
             ConfigError: another option of TLS is given without `useTLS`.

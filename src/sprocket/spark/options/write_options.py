@@ -9,8 +9,8 @@ from sprocket.base.errors import ConfigError
 from sprocket.message.properties import DELAY_LEVEL_MAX
 from sprocket.spark.options import values
 from sprocket.spark.options.body_options import BodyOptions
+from sprocket.spark.options.credentials import NO_SERVERS, Credentials, with_servers
 from sprocket.spark.options.declare import option, parse
-from sprocket.spark.options.options import Credentials, check_credentials
 
 #: Options that Spark adds itself for streams.
 _SPARKS_OWN = {"checkpointlocation", "queryname", "outputmode"}
@@ -107,9 +107,9 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
         ConfigError: an option is unknown, ill-typed or missing.
     """
     ours = {name: value for name, value in given.items() if name.lower() not in _SPARKS_OWN}
-    options = parse(ours, kind=WriteOptions, others=(), reads="writing")
+    options = with_servers(parse(ours, kind=WriteOptions, others=(), reads="writing"))
     if not options.nameservers:
-        raise ConfigError("option namesrvAddr is missing: the name servers, host:port")
-    check_credentials(options)
+        raise ConfigError(NO_SERVERS)
+    options.check_credentials()
     options.check_bodies()
     return options

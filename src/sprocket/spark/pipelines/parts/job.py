@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from sprocket.admin.caller import Caller
+    from sprocket.remoting.profiles import Profile
     from sprocket.remoting.tls.settings import ClientTls
     from sprocket.spark.pipelines.parts.report import Report
 
@@ -96,6 +97,7 @@ class Job:
     Attributes:
         keys: for brokers with access control. The command line reads them from its settings.
         tls: how connections speak TLS; None for plain ones. The command line reads it likewise.
+        profile: where keys and TLS are instead; tasks then read them from its file.
     """
 
     nameservers: str = setting("Name servers of the cluster, separated by ;.", option="nameserver")
@@ -108,6 +110,7 @@ class Job:
 
     keys: AccessKeys | None = None
     tls: ClientTls | None = None
+    profile: Profile | None = None
 
     def __post_init__(self) -> None:
         for one, info in settings(type(self)):
@@ -142,7 +145,7 @@ class Job:
     @property
     def servers(self) -> Servers:
         """The cluster."""
-        return Servers(self.nameservers, self.keys, self.tls)
+        return Servers(self.nameservers, self.keys, self.tls, self.profile)
 
     def source(self) -> dict[str, str]:
         """Options of the `rocketmq` source and sink: those of the cluster, and `options`."""

@@ -10,8 +10,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from sprocket.base.errors import UsageError
+
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
+    from sprocket.remoting.profiles import Profile
     from sprocket.remoting.tls.settings import ClientTls
 
 T = TypeVar("T")
@@ -42,15 +45,23 @@ class Servers:
         nameservers: `host:port`, several are separated by `;`.
         keys: None for a cluster without access control.
         tls: how connections speak TLS; None for plain ones.
+        profile: where keys and TLS are instead.
     """
 
     nameservers: str
     keys: AccessKeys | None = None
     tls: ClientTls | None = None
+    profile: Profile | None = None
+
+    def __post_init__(self) -> None:
+        if self.profile is not None and (self.keys is not None or self.tls is not None):
+            raise UsageError("give a profile, or keys and TLS: a profile has both")
 
     def options(self) -> dict[str, str]:
         """Options of the `rocketmq` source and sink."""
         found = {"namesrvAddr": self.nameservers}
+        if self.profile is not None:
+            found |= {"profile": self.profile.name, "configFile": self.profile.file}
         if self.keys is not None:
             found["accessKey"] = self.keys.access_key
             found["secretKey"] = self.keys.secret_key
@@ -70,6 +81,8 @@ class Servers:
         Args:
             tls: False for plain connections, whatever this cluster's are.
         """
+        if self.profile is not None and keys is None and tls is None:
+            return Servers(nameservers, profile=self.profile)
         its_tls = self.tls if tls is None else tls or None
         return Servers(nameservers, keys or self.keys, its_tls)
 
@@ -81,10 +94,13 @@ class Servers:
         from sprocket.spark.options import values
 
         addresses = values.addresses("nameservers", self.nameservers)
-        keys, signer = self.keys, None
+        keys, signer, tls = self.keys, None, self.tls
         if keys is not None:
             signer = Signer.of(keys.access_key, keys.secret_key, keys.security_token)
-        async with Pool(signer=signer, tls=self.tls) as pool:
+        if self.profile is not None:
+            access = self.profile.read()
+            signer, tls = access.signer(), access.tls_of_client()
+        async with Pool(signer=signer, tls=tls) as pool:
             return await question(Caller(pool, addresses, timeout_ms=_TIMEOUT_MS))
 
     def ask(self, question: Callable[[Caller], Awaitable[T]]) -> T:

@@ -1,4 +1,4 @@
-"""Commands that speak TLS, by options, by the environment and by the file of settings."""
+"""Commands that speak TLS, or ask as somebody: by options, environment, settings and profiles."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from sprocket.base.errors import UsageError
 from sprocket.cli import loading
+from sprocket.remoting.profiles import Profile
 from sprocket.remoting.tls.settings import TlsConfig
+from sprocket.spark.pipelines import Volume
+from sprocket.spark.pipelines.parts.servers import AccessKeys
 from tests.certificates import Authority
+from tests.cli.closed import Command
 from tests.cli.parts import running_node, sprocket
 
 
@@ -136,3 +141,68 @@ def test_a_pipeline_asks_with_tls(names: str, authority: Authority, tmp_path: Pa
     assert outcome.code == 1
     assert "nowhere" in outcome.err
     assert "TLS" not in outcome.err
+
+
+def test_a_profile_has_servers_and_tls(names: str, authority: Authority, tmp_path: Path) -> None:
+    file = tls_profile(names, authority, tmp_path)
+    listed = ("topic", "list", "--all")
+    by_option = sprocket(*listed, "--profile", "here", SPROCKET_CONFIG=str(file))
+    assert by_option.code == 0, by_option.err
+    by_variable = sprocket(*listed, SPROCKET_CONFIG=str(file), SPROCKET_PROFILE="here")
+    assert by_variable.lines == by_option.lines
+    elsewhere = sprocket(
+        *listed, "--profile", "here", "-n", "127.0.0.1:1", SPROCKET_CONFIG=str(file)
+    )
+    assert "127.0.0.1:1 cannot be reached" in elsewhere.err
+    assert "valid" in sprocket("config", "check", str(file)).out
+    file.write_text("[profile.here]\nnameserver = 'n:9876'\n")
+    wrong = "unknown setting 'profile.here.nameserver'; did you mean 'nameservers'?"
+    assert wrong in sprocket("config", "check", str(file)).err
+
+
+def test_a_pipeline_asks_by_a_profile(names: str, authority: Authority, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    file = str(tls_profile(names, authority, tmp_path))
+    run = ("pipeline", "run", "volume", "--topic", "nowhere", "--profile", "here")
+    outcome = sprocket(*run, SPROCKET_CONFIG=file)
+    assert outcome.code == 1
+    assert "nowhere" in outcome.err
+    assert "TLS" not in outcome.err
+    both = sprocket(*run, *options(authority), SPROCKET_CONFIG=file)
+    assert "give --profile or options of TLS, not both" in both.err
+
+
+def tls_profile(names: str, authority: Authority, folder: Path) -> Path:
+    """A file with a profile for the node, beside settings that do not count for it."""
+    mine = authority.issue("operator")
+    file = folder / "sprocket.toml"
+    file.write_text(
+        '[client]\naccess_key = "somebody"\nsecret_key = "else"\n'
+        f'[profile.here]\nnameservers = "{names}"\ntls = true\ntls_key = "{mine.key}"\n'
+        f'tls_authorities = "{authority.path}"\ntls_certificate = "{mine.certificate}"\n'
+    )
+    return file
+
+
+def test_a_profile_asks_as_its_user(closed: Command, tmp_path: Path) -> None:
+    file = tmp_path / "sprocket.toml"
+    file.write_text('[profile.root]\naccess_key = "root"\nsecret_key = "root\'s"\n')
+    settings = {"SPROCKET_CONFIG": str(file), "SPROCKET_CLIENT_ACCESS_KEY": "nobody"}
+    file.chmod(0o644)
+    refused = closed("user", "list", "--profile", "root", **settings)
+    assert "others may read it" in refused.err
+    file.chmod(0o600)
+    assert "root" in closed("user", "list", "--profile", "root", **settings).out
+    assert closed("user", "list", **settings).code != 0
+
+
+def test_a_pipeline_passes_a_profile_on_by_name() -> None:
+    profile = Profile("here", "/etc/sprocket.toml")
+    job = Volume(nameservers="n:1", topics=("orders",), profile=profile)
+    options = job.reading()
+    assert (options["profile"], options["configFile"]) == ("here", "/etc/sprocket.toml")
+    assert job.servers.another("m:1", None, None).options() == {
+        "namesrvAddr": "m:1", "profile": "here", "configFile": "/etc/sprocket.toml",
+    }  # fmt: skip
+    with pytest.raises(UsageError, match="give a profile, or keys and TLS"):
+        _ = Volume(nameservers="n:1", keys=AccessKeys("a", "b"), profile=profile).servers

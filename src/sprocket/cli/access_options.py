@@ -1,4 +1,4 @@
-"""The options of TLS, which every command that asks servers has besides its own.
+"""The options of access, which every command that asks servers has besides its own: profile, TLS.
 
 They win over the settings of `[client]`; whatever else can be set of TLS is there.
 """
@@ -9,16 +9,28 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from sprocket.cli import loading
 
+if TYPE_CHECKING:
+    from sprocket.remoting.profiles import Profile
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PANEL = "TLS"
-_OPTIONS: dict[str, Any] = {
+_PROFILE = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        envvar="SPROCKET_PROFILE",
+        help="Name servers, keys and TLS of \\[profile.NAME] in the file of SPROCKET_CONFIG.",
+        rich_help_panel="Profile",
+    ),
+]
+_TLS: dict[str, Any] = {
     "tls": Annotated[
         bool | None,
         typer.Option("--tls/--no-tls", help="Connect with TLS.", rich_help_panel=_PANEL),
@@ -54,8 +66,12 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-def with_tls(command: F, *, asks_by: str = "nameserver") -> F:
-    """The command with the options of TLS, if it has one for the name servers.
+_CONTEXT = "access_context"
+_OPTIONS = {"profile": _PROFILE, **_TLS}
+
+
+def with_access(command: F, *, asks_by: str = "nameserver") -> F:
+    """The command with the options of access, if it has one for the name servers.
 
     Args:
         asks_by: the parameter of that option.
@@ -66,8 +82,13 @@ def with_tls(command: F, *, asks_by: str = "nameserver") -> F:
 
     @functools.wraps(command)
     def asked(**given: Any) -> Any:
-        options = {name: given.pop(name) for name in _OPTIONS}
-        loading.take_client_options(_settings(options))
+        context: typer.Context = given.pop(_CONTEXT)
+        name = given.pop("profile")
+        options = {name: given.pop(name) for name in _TLS}
+        source = context.get_parameter_source(asks_by)
+        is_named = source is not None and source.name == "COMMANDLINE"
+        profile = None if name is None else _profile(name, given, None if is_named else asks_by)
+        loading.take_client_options(_settings(options), profile)
         try:
             return command(**given)
         finally:
@@ -77,12 +98,31 @@ def with_tls(command: F, *, asks_by: str = "nameserver") -> F:
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
         for name, kind in _OPTIONS.items()
     ]
+    added.append(
+        inspect.Parameter(_CONTEXT, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    )
     listed = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own.parameters.values()]
     asked.__signature__ = own.replace(parameters=[*listed, *added])  # type: ignore[attr-defined]
     asked.__annotations__ = {
         **{name: each.annotation for name, each in own.parameters.items()}, **_OPTIONS,
+        _CONTEXT: typer.Context,
     }  # fmt: skip
     return asked  # type: ignore[return-value]
+
+
+def _profile(name: str, given: dict[str, Any], asks_by: str | None) -> Profile:
+    """The profile of this name.
+
+    Args:
+        asks_by: the parameter that gets its name servers; None if an option names others.
+    """
+    from sprocket.remoting.profiles import Profile
+
+    profile = Profile.named(name)
+    servers = profile.read().nameservers
+    if servers and asks_by is not None:
+        given[asks_by] = ";".join(servers)
+    return profile
 
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:
