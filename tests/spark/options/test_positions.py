@@ -113,3 +113,15 @@ def test_what_is_neither_is_refused_with_what_there_is(wrong: str) -> None:
         parse_offsets("startingOffsets", wrong, words=(*BOTH, "committed"))
     with pytest.raises(UsageError, match='takes "latest" or a JSON'):
         parse_offsets("endingOffsets", "group:billing", words=("latest",))
+
+
+def test_a_time_in_seconds_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    parse_time("startingTimestamp", "1700000000000")
+    parse_times("startingOffsetsByTimestamp", '{"orders": 0}')
+    assert caplog.messages == []
+    parse_time("startingTimestamp", "1700000000")
+    parse_times("startingOffsetsByTimestamp", '{"orders": {"broker-a": {"0": 1700000000}}}')
+    assert caplog.messages == [
+        f"option {name} is 1700000000, a time in 1970: the unit is milliseconds, not seconds"
+        for name in ("startingTimestamp", "startingOffsetsByTimestamp")
+    ]

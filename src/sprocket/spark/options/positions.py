@@ -14,6 +14,7 @@ is identified by topic, broker and number.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -30,6 +31,11 @@ from sprocket.spark.options.checkpoint import (
     read_witnesses,
     shape_checkpoint,
 )
+
+logger = logging.getLogger(__name__)
+
+#: Times of the years 1973 to 2286 in seconds; as ms they are in the first months of 1970.
+_SECONDS_OF_TODAY = range(100_000_000, 10_000_000_000)
 
 EARLIEST_NUMBER = -2
 LATEST_NUMBER = -1
@@ -240,6 +246,10 @@ def _number(option: str, value: Any) -> int:
 def _time(option: str, value: int) -> int:
     if isinstance(value, bool) or value < 0:
         raise UsageError(f"option {option} takes ms since 1970, not {value}")
+    if value in _SECONDS_OF_TODAY:
+        logger.warning(
+            "option %s is %d, a time in 1970: the unit is milliseconds, not seconds", option, value
+        )
     return value
 
 
