@@ -196,9 +196,10 @@ def test_a_request_is_repeated_where_it_may_be_staged(
 
 def test_the_broker_that_decides_stays_the_first(node: Node, both: str) -> None:
     named = {"transactionBrokers": both, "batchMaxRecords": "1"}
-    published(node, staged(node, "order", [b"1", b"2", b"3"], **named), **named)
+    bodies = [b"%d" % n for n in range(16)]  # so each broker gets some
+    published(node, staged(node, "order", bodies, **named), **named)
     named["transactionBrokers"] = f"broker-b,{BROKER}"
-    part = staged(node, "order", [b"4", b"5", b"6"], batch_id=1, **named)
+    part = staged(node, "order", bodies, batch_id=1, **named)
     with pytest.raises(WriteFailed, match="was decided by broker-a, which must decide"):
         published(node, part, is_first=False, **named)
 
