@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sprocket.base.suggestions import nearest, shown
@@ -48,6 +48,7 @@ def test_what_cannot_be_printed_is_shown_by_its_code() -> None:
     assert len(shown("x" * 1000)) < 100
 
 
+@example(name="aaa", known=["aaaaaaa"])  # as similar as may be, and no more
 @given(name=NAMES, known=st.lists(NAMES, min_size=1, max_size=20, unique=True))
 def test_it_is_the_name_that_difflib_finds_among_all(name: str, known: list[str]) -> None:
     found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)

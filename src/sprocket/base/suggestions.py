@@ -24,6 +24,8 @@ _SHOWN_MAX = 80
 #: How similar names are that may be meant, as `difflib` counts it: twice the characters that both
 #: have in the same order, of all characters of both.
 _SIMILAR = 0.6
+#: By how much a bound may be wrong, since fractions are rounded.
+_ROUNDED = 1e-9
 
 
 class _Known(NamedTuple):
@@ -86,10 +88,10 @@ def _candidates(folded: str, table: _Known) -> list[tuple[float, str]]:
     found = []
     for at in range(bisect_left(table.folds, (int(shortest),)), len(table.folds)):
         length, others, fold = table.folds[at]
-        if length > longest:
+        if length > longest + _ROUNDED:
             break
         same = min(size - (letters & ~others).bit_count(), length - (others & ~letters).bit_count())
-        if (bound := 2 * same / (size + length) + 1e-9) >= _SIMILAR:
+        if (bound := 2 * same / (size + length) + _ROUNDED) >= _SIMILAR:
             found.append((bound, fold))
     return sorted(found, reverse=True)
 
