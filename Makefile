@@ -91,7 +91,7 @@ test-pythons:
 # Tables of Delta and Iceberg, with kills, read by other engines too.
 test-lake: $(VENV)/dev.stamp
 	@$(PIP) install -e '.[lake]'
-	@SPROCKET_LONG=1 $(BIN)/python -m pytest -n 0 tests/spark/pipelines/tables $(ARGS)
+	@SPROCKET_LONG=1 $(BIN)/python -m pytest -n 0 tests/spark/pipelines/tables tests/spark/pipelines/test_apply.py $(ARGS)
 
 # The optional kernel of the broker, in Rust: it needs cargo.
 native: $(VENV)/run.stamp

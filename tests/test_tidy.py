@@ -81,7 +81,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("options", "records", "brokers", "worker"), ("checkpoints",), ("reading", "writing"),
         ("store_files", "query_progress"), ("source",), ("launching", "pipelines"),
     ),
-    "spark/pipelines": (("parts",), ("tables",)),
+    "spark/pipelines": (("parts",), ("tables",), ("changes",)),
     "delay": (("levels",), ("timers",)),
     "proxy": (
         ("http2", "config"), ("messages",), ("brokers",), ("clients",), ("methods",),

@@ -21,7 +21,7 @@ GUIDE: Mapping[str, tuple[str, ...]] = {
                  "schemas"),
     "Consumers": ("consuming", "pop", "ordering", "retries", "offsets", "grpc", "tracing"),
     "Applications": ("web", "faststream", "airflow", "task-queues", "testing"),
-    "Spark": ("spark", "spark-state", "pipelines", "lakehouse"),
+    "Spark": ("spark", "spark-state", "pipelines", "lakehouse", "change-data"),
     "Running brokers": (
         "deploying", "durability", "replication", "failover", "backups", "upgrading", "operating",
         "live-settings", "console", "metrics", "limits", "processes", "scale", "mqadmin", "api",

@@ -35,8 +35,7 @@ INTERRUPTED = 130
 _ROWS_SHOWN = 40
 
 _RUN = "sprocket pipeline run"
-#: Purpose and examples by class of `sprocket.spark.pipelines`; the command is named like the class,
-#: in lower case.
+#: Purpose and examples by class of `sprocket.spark.pipelines`; commands are these in lower case.
 _ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {
     "Archive": (
         "topics to Parquet, Delta or Iceberg, each message exactly once",
@@ -47,6 +46,14 @@ _ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {
             f"{_RUN} archive --topic orders --to orders-ice --format iceberg --partition-by date",
             f'{_RUN} archive --pattern "orders.*" --to archive --body json '
             '--schema "amount double, items array<string>"',
+        ),
+    ),
+    "Apply": (
+        "change data of Canal or Debezium to a table of Delta or Iceberg, each change once",
+        (
+            f"{_RUN} apply --topic shop_orders --to orders",
+            f"{_RUN} apply --topic shop --to ice --format iceberg --table shop.orders --follow",
+            f'{_RUN} apply --topic o --to orders --key id --schema "id bigint, paid boolean"',
         ),
     ),
     "Replay": (

@@ -15,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sprocket.spark.pipelines.apply import Apply
     from sprocket.spark.pipelines.archive import Archive
     from sprocket.spark.pipelines.deadletters import DeadLetters
     from sprocket.spark.pipelines.lag import Lag
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from sprocket.spark.pipelines.volume import Volume
 
 #: Each is in the module of its name in lower case.
-__all__ = ["Archive", "DeadLetters", "Lag", "Mirror", "Replay", "Trace", "Volume"]
+__all__ = ["Apply", "Archive", "DeadLetters", "Lag", "Mirror", "Replay", "Trace", "Volume"]
 
 
 def __getattr__(name: str) -> object:

@@ -199,13 +199,9 @@ class Archive(TableSettings, TopicJob):
         return frame
 
     def _stream(self, session: SparkSession, schema: StructType | None) -> DataFrame:
-        options = {"startingOffsets": "earliest", **self.reading()}
-        options["maxOffsetsPerTrigger"] = str(max(1, self.batch_rows))
-        if self.group is not None:
-            options["group"] = self.group
         has_values = schema is not None and self.body == "decoded"
         columns = bodies.with_value(COLUMNS, schema) if has_values else COLUMNS
-        return session.readStream.format("rocketmq").schema(columns).options(**options).load()
+        return self.stream(session, columns, batch_rows=self.batch_rows, group=self.group)
 
     def _schema(self, session: SparkSession, batches: Batches) -> tuple[StructType | None, bool]:
         """The schema of bodies, None for raw ones, and whether raw bodies are kept."""

@@ -134,9 +134,7 @@ class Mirror(TableSettings, TopicJob):
             raise UsageError("a cluster into itself needs a prefix")
         batches = self.opened(session, self.folder, (), before=())
         crossing = _Crossing(self, session, batches)
-        options = {"startingOffsets": "earliest", **self.reading()}
-        options["maxOffsetsPerTrigger"] = str(max(1, self.batch_rows))
-        read = session.readStream.format("rocketmq").schema(_COLUMNS).options(**options).load()
+        read = self.stream(session, _COLUMNS, batch_rows=self.batch_rows)
         writer = (
             read.writeStream.foreachBatch(crossing.write)
             .option("checkpointLocation", batches.checkpoint)

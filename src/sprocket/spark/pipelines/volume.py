@@ -141,9 +141,7 @@ class Volume(TableSettings, TopicJob):
         if self.until_ms is not None:
             raise UsageError("a folder that grows has no end: leave out until")
         batches = self.opened(session, self.folder, _BY, before=_BY)
-        options = {"startingOffsets": "earliest", **self.reading()}
-        options["maxOffsetsPerTrigger"] = str(max(1, self.batch_rows))
-        read = session.readStream.format("rocketmq").schema(_COLUMNS).options(**options).load()
+        read = self.stream(session, _COLUMNS, batch_rows=self.batch_rows)
         measures = {"messages": f.sum("messages"), "bytes": f.sum("bytes")}
         writer = (
             read.writeStream.foreachBatch(batches.append(self._counted, measures))

@@ -40,3 +40,18 @@ def by_its_library(form: str, folder: str | Path) -> list[dict[str, Any]]:
     table = StaticTable.from_metadata(newest_metadata(folder))
     rows: list[dict[str, Any]] = table.scan().to_arrow().to_pylist()
     return rows
+
+
+def cut(patch: pytest.MonkeyPatch, owner: Any, name: str, when: str, calls_before: int = 1) -> None:
+    """Makes a call of a method, after so many whole ones, raise before or after its work."""
+    whole = getattr(owner, name)
+    calls = iter(range(calls_before, -1, -1))
+
+    def cut_off(*given: Any, **named: Any) -> Any:
+        if next(calls):
+            return whole(*given, **named)
+        if when == "after":
+            whole(*given, **named)
+        raise OSError("the machine is gone")
+
+    patch.setattr(owner, name, cut_off)

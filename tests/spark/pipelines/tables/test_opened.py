@@ -29,7 +29,7 @@ from sprocket.spark.pipelines.parts.streams import StreamFailed
 from sprocket.spark.pipelines.tables.table_layout import TableLayout
 from tests.cli.parts import sprocket
 from tests.spark.pipelines.shop import ORDERS, body_of, rows, topic_rows
-from tests.spark.pipelines.tables.formats import FORMATS, by_its_library
+from tests.spark.pipelines.tables.formats import FORMATS, by_its_library, cut
 from tests.spark.pipelines.test_archive import _kill_tree
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_an_archive_that_is_cut_off_at_any_step_of_a_batch_holds_every_message_o
     )  # fmt: skip
     for owner, name, when in steps:
         with monkeypatch.context() as patch:
-            _cut(patch, owner, name, when)
+            cut(patch, owner, name, when)
             with pytest.raises(StreamFailed, match="the machine is gone"):
                 job.run(spark)
         is_there = any(tmp_path.glob("a/_delta_log")) or any(tmp_path.glob("a/metadata"))
@@ -78,29 +78,13 @@ def test_an_archive_that_is_cut_off_at_any_step_of_a_batch_holds_every_message_o
     assert job.run(spark).rows == 0
 
 
-def _cut(
-    patch: pytest.MonkeyPatch, owner: Any, name: str, when: str, calls_before: int = 1
-) -> None:
-    whole = getattr(owner, name)
-    calls = iter(range(calls_before, -1, -1))
-
-    def cut_off(*given: Any) -> Any:
-        if next(calls):
-            return whole(*given)
-        if when == "after":
-            whole(*given)
-        raise OSError("the machine is gone")
-
-    patch.setattr(owner, name, cut_off)
-
-
 @everywhere
 def test_a_mark_that_was_removed_after_a_commit_is_counted_again(
     spark: SparkSession, shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     job = Archive(nameservers=shop, topics=("orders",), folder=str(tmp_path / "a"), form=form)
     with monkeypatch.context() as patch:
-        _cut(patch, Batches, "_commit", "before", 0)
+        cut(patch, Batches, "_commit", "before", 0)
         with pytest.raises(StreamFailed, match="the machine is gone"):
             job.run(spark)
     assert not (tmp_path / "a" / "_sprocket" / "committed.json").exists()

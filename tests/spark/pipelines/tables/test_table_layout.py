@@ -72,6 +72,28 @@ def test_a_batch_of_two_tries_is_there_once_and_the_loser_is_told(
     assert lost.files[0].rows
 
 
+def test_a_commit_beside_another_of_its_batch_or_its_files_is_refused(
+    spark: SparkSession, form: str, tmp_path: Path
+) -> None:
+    first, second = (_layout(spark, form, tmp_path / "t") for _ in range(2))
+    lost = first.stage(_rows(spark, 1), 0)
+    _put(second, _rows(spark, 1), 0)
+    with pytest.raises(TableConflict, match="batch 0 is in it"):
+        first.commit(lost, "q", 0)
+    old = first._table.files()
+    staged = first.stage(_rows(spark, 2, 3), 1)
+    first.commit(staged._replace(instead_of=old), "q", 1)
+    assert _numbers(form, tmp_path / "t") == [2, 3]
+    with pytest.raises(TableConflict, match="is gone"):
+        first._table.append(staged.files, staged.columns, "q", 2, old)
+    with pytest.raises(TableConflict, match="is gone"):
+        first._table.exchange(old, staged.files)
+    assert first.last("q") == 1
+    assert _numbers(form, tmp_path / "t") == [2, 3]
+    first._table.append([], staged.columns, "q", 2, first._table.files())
+    assert (first.last("q"), _numbers(form, tmp_path / "t")) == (2, [])
+
+
 def test_whatever_a_partition_is_called_no_path_is_made_of_it(
     spark: SparkSession, form: str, tmp_path: Path
 ) -> None:

@@ -59,6 +59,10 @@ class BatchLayout(Protocol):
         """Writes the rows of a batch, so that readers do not see them yet or know what to skip."""
         ...
 
+    def totals(self, staged: Any) -> Mapping[str, int]:
+        """What was counted while a batch was staged, by name, besides the measures."""
+        ...
+
     def commit(self, staged: Any, query: str, number: int) -> None:
         """Makes a staged batch visible as a whole."""
         ...
@@ -77,7 +81,7 @@ class Batches:
     """
 
     def __init__(self, folder: Folder, layout: BatchLayout) -> None:
-        self._layout = layout
+        self.layout = layout
         self.folder = folder
         self.checkpoint = self.folder.inner(_CHECKPOINT)
         self.mark = self._load()
@@ -126,7 +130,7 @@ class Batches:
         """
         if self.is_empty:
             raise UsageError(f"{self.folder} holds nothing yet")
-        return self._layout.read(self.mark.last)
+        return self.layout.read(self.mark.last)
 
     # Spark repeats a micro-batch that a crash cut off. What its first try staged is replaced, or
     # was committed by a layout that knows what it has: then only the mark is missing, and the
@@ -138,15 +142,16 @@ class Batches:
         if number <= self.mark.last:
             return
         query = self._query()
-        if number <= self._layout.last(query):
+        if number <= self.layout.last(query):
             found = self._pending(number)
         else:
             seen = Observation()
-            rows = frame.observe(seen, *(value.alias(name) for name, value in measures.items()))
-            staged = self._layout.stage(rows, number)
-            found = {name: int(value or 0) for name, value in seen.get.items()}
+            named = [value.alias(name) for name, value in measures.items()]
+            staged = self.layout.stage(frame.observe(seen, *named) if named else frame, number)
+            found = {name: int(value or 0) for name, value in seen.get.items()} if named else {}
+            found = {**found, **self.layout.totals(staged)}
             self.folder.replace(_PENDING, {"batch": number, "totals": found})
-            self._layout.commit(staged, query, number)
+            self.layout.commit(staged, query, number)
         self.totals = _sum(self.totals, found)
         self._commit(Mark(query, number, _sum(self.mark.totals, found)))
         self.appended += 1
@@ -166,12 +171,12 @@ class Batches:
         with such batches had a mark.
         """
         query = self._query()
-        last = max(self._last_done(), self._layout.last(query) if query else -1)
+        last = max(self._last_done(), self.layout.last(query) if query else -1)
         if self.mark.query or not query or last < 0:
             return
         self.mark = Mark(query, last)
         totals: dict[str, int] = {}
-        if not self.is_empty:
+        if measures and not self.is_empty:
             row = self.read().agg(*(value.alias(name) for name, value in measures.items()))
             totals = _sum(
                 {}, {name: value or 0 for name, value in row.collect()[0].asDict().items()}

@@ -17,7 +17,8 @@ from sprocket.spark.pipelines.parts.progress import Watch, unwatched
 from sprocket.spark.pipelines.parts.servers import AccessKeys, Servers
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from sprocket.admin.caller import Caller
     from sprocket.remoting.profiles import Profile
@@ -222,3 +223,23 @@ class TopicJob(Job):
         if self.since_ms is not None:
             chosen["startingTimestamp"] = str(self.since_ms)
         return chosen
+
+    def stream(
+        self,
+        session: SparkSession,
+        columns: str | StructType,
+        *,
+        batch_rows: int,
+        group: str | None = None,
+    ) -> DataFrame:
+        """The messages as a stream that begins with the oldest ones.
+
+        Args:
+            batch_rows: the most in one micro-batch.
+            group: the consumer group whose offsets follow; None for none.
+        """
+        options = {"startingOffsets": "earliest", **self.reading()}
+        options["maxOffsetsPerTrigger"] = str(max(1, batch_rows))
+        if group is not None:
+            options["group"] = group
+        return session.readStream.format("rocketmq").schema(columns).options(**options).load()

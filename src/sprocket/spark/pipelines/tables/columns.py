@@ -69,6 +69,22 @@ def in_calendar(frame: DataFrame, *names: str) -> DataFrame:
     return frame
 
 
+def name_fault(name: str) -> str | None:
+    """Why a table cannot have a column of a name; None if it can."""
+    is_short = 0 < len(name.encode(errors="replace")) <= _NAME_LENGTH_MAX
+    if is_short and not any(one in _FORBIDDEN for one in name) and _is_text(name):
+        return None
+    return (
+        f"a table cannot have a column of the name {name[:80]!a}: no blanks, none of "
+        f"{_FORBIDDEN.strip()}, and 255 bytes at most"
+    )
+
+
+def _is_text(name: str) -> bool:
+    """Whether it has no half of a surrogate pair, which JSON can name."""
+    return not any("\ud800" <= one <= "\udfff" for one in name)
+
+
 def _check(fields: Iterable[Any], inside: str) -> None:
     seen: dict[str, str] = {}
     for field in fields:
@@ -79,13 +95,9 @@ def _check(fields: Iterable[Any], inside: str) -> None:
                 f"columns {inside}{other} and {name} differ by capitals only, which is one column "
                 "in a table: give a schema with one of them"
             )
-        if not 0 < len(field.name.encode(errors="replace")) <= _NAME_LENGTH_MAX or any(
-            one in _FORBIDDEN for one in field.name
-        ):
-            raise UsageError(
-                f"a table cannot have a column of the name {field.name[:80]!r}: no blanks, none of "
-                f"{_FORBIDDEN.strip()}, and 255 bytes at most; give a schema without it"
-            )
+        fault = name_fault(field.name)
+        if fault is not None:
+            raise UsageError(f"{fault}; give a schema without it")
         _check(_inside(field.type), f"{name}.")
 
 

@@ -22,6 +22,8 @@ from sprocket.spark.pipelines.tables.table import (
     TableConflict,
     TableFile,
     added_columns,
+    check_new,
+    check_present,
 )
 
 if TYPE_CHECKING:
@@ -67,42 +69,37 @@ class DeltaTable:
         return pa.schema(self._open().schema().to_arrow())
 
     def append(
-        self, files: Sequence[TableFile], columns: pa.Schema, query: str, number: int
+        self,
+        files: Sequence[TableFile],
+        columns: pa.Schema,
+        query: str,
+        number: int,
+        instead_of: Sequence[TableFile] = (),
     ) -> None:
         """See `LakeTable`."""
         from deltalake import CommitProperties, Transaction
 
         table = self._opened_for(columns)
+        last = table.transaction_version(_APP + query)
+        check_new(number, -1 if last is None else int(last), self._path)
         commit = CommitProperties(
             custom_metadata={"sprocket.batch": str(number)},
             app_transactions=[Transaction(_APP + query, number)],
             max_commit_retries=0,
         )
-        self._commit(table, [_added(one, is_new=True) for one in files], commit)
+        self._commit(table, self._actions(table, instead_of, files, changes=True), commit)
 
     def files(self) -> list[TableFile]:
         """See `LakeTable`."""
-        import pyarrow as pa
-
-        table = self._open()
-        if table.deletion_vectors().read_all().num_rows:
-            raise UsageError(
-                f"{self._path} has deletion vectors of another engine: read it with that"
-            )
-        rows = pa.table(table.get_add_actions(flatten=False)).to_pylist()
-        return [self._file(row) for row in rows]
+        return self._files(self._open())
 
     def exchange(self, old: Sequence[TableFile], new: Sequence[TableFile]) -> None:
         """See `LakeTable`."""
         from deltalake import CommitProperties
-        from deltalake.transaction import RemoveAction
 
-        now_ms = time.time_ns() // 1_000_000
-        actions: list[Any] = [_added(one, is_new=False) for one in new]
-        for one in old:
-            values = _texts(one.partition)
-            actions.append(RemoveAction(one.name, False, now_ms, one.size, values))
-        self._commit(self._open(), actions, CommitProperties(max_commit_retries=0))
+        table = self._open()
+        actions = self._actions(table, old, new, changes=False)
+        self._commit(table, actions, CommitProperties(max_commit_retries=0))
 
     def drop_unused(self, older_than: datetime.timedelta) -> int:
         """See `LakeTable`."""
@@ -116,6 +113,16 @@ class DeltaTable:
         from deltalake import DeltaTable as Table
 
         return Table(self._path, storage_options=self._storage or None)
+
+    def _files(self, table: Opened) -> list[TableFile]:
+        import pyarrow as pa
+
+        if table.deletion_vectors().read_all().num_rows:
+            raise UsageError(
+                f"{self._path} has deletion vectors of another engine: read it with that"
+            )
+        rows = pa.table(table.get_add_actions(flatten=False)).to_pylist()
+        return [self._file(row) for row in rows]
 
     def _opened_for(self, columns: pa.Schema) -> Opened:
         """The table, created or with new columns if need be."""
@@ -134,6 +141,21 @@ class DeltaTable:
             table.alter.add_columns(list(Schema.from_arrow(columns).fields))
             table = self._open()
         return table
+
+    def _actions(
+        self, table: Opened, old: Sequence[TableFile], new: Sequence[TableFile], *, changes: bool
+    ) -> list[Any]:
+        """What the log is told: files that come and go, and whether that changes rows."""
+        from deltalake.transaction import RemoveAction
+
+        if old:
+            check_present(old, (one.name for one in self._files(table)), self._path)
+        now_ms = time.time_ns() // 1_000_000
+        made: list[Any] = [_added(one, is_new=changes) for one in new]
+        for one in old:
+            values = _texts(one.partition)
+            made.append(RemoveAction(one.name, changes, now_ms, one.size, values))
+        return made
 
     def _commit(self, table: Opened, actions: list[Any], commit: Any) -> None:
         from deltalake.exceptions import CommitFailedError, DeltaError

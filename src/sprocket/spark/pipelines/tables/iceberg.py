@@ -21,6 +21,8 @@ from sprocket.spark.pipelines.tables.table import (
     TableConflict,
     TableFile,
     added_columns,
+    check_new,
+    check_present,
 )
 
 if TYPE_CHECKING:
@@ -82,21 +84,25 @@ class IcebergTable:
         return self._open().schema().as_arrow()
 
     def append(
-        self, files: Sequence[TableFile], columns: pa.Schema, query: str, number: int
+        self,
+        files: Sequence[TableFile],
+        columns: pa.Schema,
+        query: str,
+        number: int,
+        instead_of: Sequence[TableFile] = (),
     ) -> None:
         """See `LakeTable`."""
         if not self.exists():
             self._create(columns)
         table = self._open()
+        check_new(number, int(table.properties.get(_BATCH + query, -1)), str(self._folder))
         with _change(table) as change:
             if added_columns(table.schema().as_arrow(), columns):
                 with change.update_schema() as update:
                     update.union_by_name(columns)
             change.set_properties({_BATCH + query: str(number)})
             note = {"sprocket.query": query, "sprocket.batch": str(number)}
-            with change.update_snapshot(snapshot_properties=note).fast_append() as snapshot:
-                for one in self._data_files(change, files):
-                    snapshot.append_data_file(one)
+            self._put(table, change, instead_of, files, note)
 
     def files(self) -> list[TableFile]:
         """See `LakeTable`."""
@@ -110,19 +116,34 @@ class IcebergTable:
     def exchange(self, old: Sequence[TableFile], new: Sequence[TableFile]) -> None:
         """See `LakeTable`."""
         table = self._open()
-        gone = {f"{table.location()}/{one.name}" for one in old}
-        there = [task.file for task in table.scan().plan_files()]
-        with (
-            _change(table) as change,
-            change.update_snapshot(
-                snapshot_properties={"sprocket.merged": "true"}
-            ).overwrite() as snapshot,
-        ):
-            for one in there:
-                if one.file_path in gone:
-                    snapshot.delete_data_file(one)
+        with _change(table) as change:
+            self._put(table, change, old, new, {"sprocket.merged": "true"})
+
+    def _put(
+        self,
+        table: Table,
+        change: Transaction,
+        old: Sequence[TableFile],
+        new: Sequence[TableFile],
+        note: dict[str, str],
+    ) -> None:
+        """Adds a snapshot with files that come and go to a change."""
+        snapshot = change.update_snapshot(snapshot_properties=note)
+        if not old:
+            with snapshot.fast_append() as appended:
+                for one in self._data_files(change, new):
+                    appended.append_data_file(one)
+            return
+        start = f"{table.location()}/"
+        there = {
+            task.file.file_path.removeprefix(start): task.file for task in table.scan().plan_files()
+        }
+        check_present(old, there, str(self._folder))
+        with snapshot.overwrite() as rewritten:
+            for one in old:
+                rewritten.delete_data_file(there[one.name])
             for made in self._data_files(change, new):
-                snapshot.append_data_file(made)
+                rewritten.append_data_file(made)
 
     def drop_unused(self, older_than: datetime.timedelta) -> int:
         """See `LakeTable`."""

@@ -8,7 +8,7 @@ it how often. Readers see the files of one commit together.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -78,12 +78,20 @@ class LakeTable(Protocol):
         ...
 
     def append(
-        self, files: Sequence[TableFile], columns: pa.Schema, query: str, number: int
+        self,
+        files: Sequence[TableFile],
+        columns: pa.Schema,
+        query: str,
+        number: int,
+        instead_of: Sequence[TableFile] = (),
     ) -> None:
         """Adds files as one batch; creates the table, or adds columns, where needed.
 
+        Args:
+            instead_of: files that leave the table with the same commit.
+
         Raises:
-            TableConflict: another writer was faster.
+            TableConflict: another writer was faster: the batch is there, or those files are not.
             UsageError: the columns do not fit the table's.
         """
         ...
@@ -107,6 +115,21 @@ class LakeTable(Protocol):
     def drop_unused(self, older_than: datetime.timedelta) -> int:
         """Removes files that no state of the table younger than that has; returns how many."""
         ...
+
+
+def check_present(old: Sequence[TableFile], there: Iterable[str], table: str) -> None:
+    """Raises TableConflict unless all files are in a table, by their names."""
+    gone = {one.name for one in old}.difference(there)
+    if gone:
+        raise TableConflict(f"{table} was changed by another writer: {min(gone)} is gone")
+
+
+def check_new(number: int, last: int, table: str) -> None:
+    """Raises TableConflict if a batch is in a table already: another driver runs the same query."""
+    if number <= last:
+        raise TableConflict(
+            f"{table} was changed by another writer at the same time: batch {number} is in it"
+        )
 
 
 def added_columns(have: pa.Schema, wanted: pa.Schema) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from sprocket.base.errors import SprocketError
@@ -28,10 +29,17 @@ _TRIES = 10
 
 
 class StagedFiles(NamedTuple):
-    """Files of a batch that are written and not yet in the table."""
+    """Files of a batch that are written and not yet in the table.
+
+    Attributes:
+        instead_of: files that leave the table with the batch.
+        totals: what was counted, by name.
+    """
 
     files: list[TableFile]
     columns: pa.Schema
+    instead_of: Sequence[TableFile] = ()
+    totals: Mapping[str, int] = MappingProxyType({})
 
 
 class TableLayout:
@@ -70,11 +78,15 @@ class TableLayout:
         columns = arrow_columns(rows.schema)
         return StagedFiles(table_files.write(rows, self._folder, self._by, str(number)), columns)
 
+    def totals(self, staged: StagedFiles) -> Mapping[str, int]:
+        """See `BatchLayout`."""
+        return staged.totals
+
     def commit(self, staged: StagedFiles, query: str, number: int) -> None:
         """Adds the files to the table, and removes what earlier tries of the batch left."""
-        if not staged.files:
+        if not staged.files and not staged.instead_of:
             return
-        self._table.append(staged.files, staged.columns, query, number)
+        self._table.append(staged.files, staged.columns, query, number, staged.instead_of)
         self._remove_others(number, staged.files)
         if self._compact_every and (number + 1) % self._compact_every == 0:
             self.compact()
@@ -128,14 +140,15 @@ class TableLayout:
             return False
         return True
 
-    def _frame(self, files: Sequence[TableFile]) -> DataFrame:
+    def _frame(self, files: Sequence[TableFile], session: SparkSession | None = None) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        schema = from_arrow_schema(self._table.schema())
+        session = session or self._session
+        schema = from_arrow_schema(self._table.schema(), prefer_timestamp_ntz=True)
         if not files:
-            return self._session.createDataFrame([], schema)
+            return session.createDataFrame([], schema)
         paths = [self._folder.inner(one.name) for one in files]
-        return self._session.read.schema(schema).parquet(*paths)
+        return session.read.schema(schema).parquet(*paths)
 
     def _remove_others(self, number: int, files: Sequence[TableFile]) -> None:
         """Removes folders of tries of a batch that was committed by another try."""
