@@ -51,7 +51,8 @@ def write(rows: DataFrame, folder: Folder, by: Sequence[str], label: str) -> lis
     if by:
         values = f.to_json(f.struct(*(f.col(name).cast("string") for name in by)))
         rows = rows.withColumn(_HASHED, f.substring(f.sha2(values, 256), 1, _HASH_LENGTH))
-    with _microseconds(session):
+    # Times as other engines read them, not as Hive did.
+    with session_setting(session, "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"):
         writer = rows.write.mode("errorifexists")
         (writer.partitionBy(_HASHED) if by else writer).parquet(folder.inner(inside))
     return _described(session, folder, _flat(folder, inside), by)
@@ -179,12 +180,11 @@ def _value(
 
 
 @contextlib.contextmanager
-def _microseconds(session: SparkSession) -> Iterator[None]:
-    """Spark writes times as other engines read them, not as Hive did."""
-    name = "spark.sql.parquet.outputTimestampType"
+def session_setting(session: SparkSession, name: str, value: str) -> Iterator[None]:
+    """Sets one of Spark's settings for a block."""
     before = session.conf.get(name)
-    session.conf.set(name, "TIMESTAMP_MICROS")
+    session.conf.set(name, value)
     try:
         yield
     finally:
-        session.conf.set(name, before or "TIMESTAMP_MICROS")
+        session.conf.set(name, before or value)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sprocket.spark.pipelines.tables import files as table_files
@@ -226,15 +226,9 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-@contextmanager
-def adaptive(session: SparkSession) -> Iterator[None]:
+def adaptive(session: SparkSession) -> AbstractContextManager[None]:
     """Spark groups and joins with as many tasks as there is work; within streams it does not."""
-    before = session.conf.get(_ADAPTIVE)
-    session.conf.set(_ADAPTIVE, "true")
-    try:
-        yield
-    finally:
-        session.conf.set(_ADAPTIVE, before or "true")
+    return table_files.session_setting(session, _ADAPTIVE, "true")
 
 
 @contextmanager
