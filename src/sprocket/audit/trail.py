@@ -145,10 +145,6 @@ class AuditTrail:
             self._alike.popitem(last=False)
         return 1 + (known[1] if known is not None else 0)
 
-    def changed_role(self, name: str, **named: object) -> None:
-        """Records that the server changed its role."""
-        self._log.record_event(name, named)
-
 
 def _is_by_tools(command: Command) -> bool:
     try:

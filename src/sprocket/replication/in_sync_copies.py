@@ -136,10 +136,6 @@ class InSyncCopies:
             return False
         return known.report >= max(self.readable(end), self._epoch_start)
 
-    def in_sync_count(self, end: int) -> int:
-        """How many members the set has, the master included."""
-        return len(self.in_sync)
-
     def is_enough(self, end: int) -> bool:
         """Whether the set has enough members to accept a message."""
         return len(self.in_sync) >= self.rules.least

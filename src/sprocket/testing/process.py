@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from contextvars import Context, ContextVar, copy_context
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 from sprocket.remoting.turns import PROCESS
@@ -21,11 +21,6 @@ CURRENT: ContextVar[SimulatedProcess | None] = ContextVar("process", default=Non
 def current_process() -> SimulatedProcess | None:
     """The process of the running code; None outside of all processes."""
     return CURRENT.get()
-
-
-def process_of(context: Context) -> SimulatedProcess | None:
-    """The process of code that runs in a context."""
-    return context.get(CURRENT)
 
 
 class SimulatedProcess:

@@ -14,7 +14,7 @@ import msgspec
 from sprocket.base.errors import InvalidParameter
 from sprocket.base.ports import Clock
 from sprocket.base.watermark import Watermark
-from sprocket.clientcore.logical_queues import changed, check_parts, logical_broker
+from sprocket.clientcore.logical_queues import changed, check_parts
 from sprocket.protocol.bodies import DataVersion, MappingDetail
 from sprocket.store.state.snapshot import ConvertedRows
 
@@ -49,11 +49,6 @@ class QueueMappings:
     def get(self, topic: str) -> MappingDetail | None:
         """The mapping of a topic; None if it is not static."""
         return self.by_topic.get(topic)
-
-    def logical_broker_of(self, topic: str) -> str | None:
-        """The broker name of a topic's logical queues; None if it is not static."""
-        detail = self.by_topic.get(topic)
-        return None if detail is None else logical_broker(detail.scope)
 
     def put(self, wanted: MappingDetail, *, is_forced: bool) -> None:
         """Makes or changes a mapping for an operator.

@@ -25,8 +25,6 @@ from sprocket.store.views.batch_unit import (
 from sprocket.store.views.consume_queue import BLANK_SIZE, ENTRY, ConsumeQueue
 from sprocket.store.views.record_batch import QueueColumns
 
-_EMPTY = memoryview(b"")
-
 
 class BatchQueue(ConsumeQueue):
     """Messages [min_offset, max_offset) of one queue.
@@ -37,7 +35,7 @@ class BatchQueue(ConsumeQueue):
         replaced: the same queue without units, whose files are removed once these are on the disk.
     """
 
-    __slots__ = ("_count", "_newest_ms", "_replaced", "_stored_ms_at", "_synced_units", "_units")
+    __slots__ = ("_count", "_newest_ms", "_replaced", "_stored_ms_at", "_units")
 
     _entry_bytes: ClassVar[int] = UNIT_BYTES
     _reserved_entries: ClassVar[int] = 1424
@@ -59,9 +57,8 @@ class BatchQueue(ConsumeQueue):
         self._replaced = replaced
         #: How many messages the next record has.
         self._count = 1
-        #: Number of the unit behind the last one, in the whole run; and behind the last synced one.
+        #: Number of the unit behind the last one, in the whole run.
         self._units = 0
-        self._synced_units = 0
 
     @property
     def _first_unit(self) -> int:
@@ -87,9 +84,8 @@ class BatchQueue(ConsumeQueue):
         return starts[-1] - starts[0] != (len(starts) - 1) * self._segments.file_bytes
 
     @property
-    def unsynced_bytes(self) -> int:
-        """Bytes that are not known to be on the disk."""
-        return (self._units - self._synced_units) * UNIT_BYTES
+    def _stored_entries(self) -> int:
+        return self._units
 
     def take_from(self, queue: ConsumeQueue) -> None:
         """Takes over the messages of a queue of the other kind, one in each record.
@@ -155,29 +151,11 @@ class BatchQueue(ConsumeQueue):
         if self.arrival is not None:
             self.arrival.rise(self.max_offset)
 
-    def has_room(self) -> bool:
-        """Whether the next unit fits into a file that exists."""
-        return self.base <= self._units < self.room_end
-
-    def make_room(self, count: int = 1) -> None:
-        """Makes the files for the next units, so that `add` cannot fail.
-
-        Raises:
-            DiskFull: there is no room for them.
-        """
-        if self.base <= self._units and self._units + count <= self.room_end:
-            return
-        per_file = self._segments.file_bytes // UNIT_BYTES
-        first = self._units - self._units % per_file
-        for number in range(first, self._units + count, per_file):
-            self._segments.make(number * UNIT_BYTES)
-        self._reserve(self._units, count)
-
     def begin_at(self, offset: int) -> None:
         """Has a queue without units begin at this offset: the messages before it are gone."""
         self._segments.remove_from(0)
-        self.buffer, self.base, self._end, self.room_end = _EMPTY, 0, 0, 0
-        self._units = self._synced_units = 0
+        self._leave()
+        self._units = self._synced_entries = 0
         if offset > 0:
             self._put((0, BLANK_SIZE, 0, 0), offset - 1, 1)
         self.min_offset = self.max_offset = offset
@@ -291,7 +269,7 @@ class BatchQueue(ConsumeQueue):
         """
         self.unsynced_log_offset = -1
         self._truncate_units(self._units_before(log_offset), log_offset, is_torn=is_torn)
-        self._synced_units = self._units
+        self._synced_entries = self._units
         if not self.has_entries:
             return -1
         unit = self._unit(self._units - 1)
@@ -319,7 +297,7 @@ class BatchQueue(ConsumeQueue):
         return self._first_unit
 
     def _truncate_units(self, number: int, log_offset: int, *, is_torn: bool) -> None:
-        """Makes a unit the first that is not there. The next sync clears the bytes behind it."""
+        """Makes a unit the first that is not there."""
         first = self._first_unit
         if number <= first:
             self._segments.remove_from(0)
@@ -327,18 +305,8 @@ class BatchQueue(ConsumeQueue):
         else:
             self._segments.remove_from(max(number * UNIT_BYTES, self._segments.start + 1))
         self._units = number
-        self._synced_units = min(self._synced_units, number)
         self.max_offset = self._unit(number - 1).end if number else 0
-        self.buffer, self.base, self._end, self.room_end = _EMPTY, 0, 0, 0
-        if not self._segments.has(number * UNIT_BYTES):
-            return
-        segment = self._segments.at(number * UNIT_BYTES)
-        at = number * UNIT_BYTES - segment.start
-        if is_torn or any(segment.file[at : at + UNIT_BYTES]):
-            self._is_uncleared = True
-            if self.unsynced_log_offset < 0:
-                self.unsynced_log_offset = log_offset
-        self._enter(segment)
+        self._end_with(number, log_offset, is_torn=is_torn)
 
     def set_log_start(self, log_start: int) -> None:
         """Moves `min_offset` to the first message that the log still has.
@@ -362,21 +330,7 @@ class BatchQueue(ConsumeQueue):
         Raises:
             OSError: the disk failed.
         """
-        start, end = self._synced_units * UNIT_BYTES, self._units * UNIT_BYTES
-        synced = self._units
-        if self._is_uncleared:
-            self._is_uncleared = False
-            if self._segments.has(end):
-                segment = self._segments.at(end)
-                segment.clear(end, segment.end)
-                end = segment.end
-        unsynced, self.unsynced_log_offset = self.unsynced_log_offset, -1
-        try:
-            await self._segments.sync(start, end)
-        except BaseException:  # cancelled, or failed: it is not known to be on the disk
-            self.unsynced_log_offset = unsynced
-            raise
-        self._synced_units = max(self._synced_units, synced)
+        await super().sync()
         if self._replaced is not None:
             self._replaced.remove()
             self._replaced = None
@@ -384,7 +338,7 @@ class BatchQueue(ConsumeQueue):
     def remove(self) -> None:
         """Removes its files; it begins at offset 0 again."""
         super().remove()
-        self._units = self._synced_units = 0
+        self._units = 0
         if self._replaced is not None:
             self._replaced.remove()
             self._replaced = None

@@ -16,10 +16,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from sprocket.base.errors import DiskFull, OffsetOutOfRange
+from sprocket.base.errors import OffsetOutOfRange
 from sprocket.base.watermark import Watermark
 from sprocket.message.record import topic_part
 from sprocket.store.log.segments import Segment, Segments
+from sprocket.store.views.entry_files import EntryFiles
 from sprocket.store.views.record_batch import QueueColumns
 
 ENTRY = struct.Struct(">qiq")
@@ -29,10 +30,9 @@ BLANK_SIZE = 0x7FFFFFFF
 DAMAGED_CODE = int.from_bytes(b"DAMAGED\0", "big")
 
 _POSITION = struct.Struct(">qi")
-_EMPTY = memoryview(b"")
 
 
-class ConsumeQueue:
+class ConsumeQueue(EntryFiles):
     """Entries [min_offset, max_offset) of one queue.
 
     Attributes:
@@ -40,51 +40,22 @@ class ConsumeQueue:
         min_offset: offset of the first message that the log still has.
         max_offset: offset that the next message gets.
         arrival: the watermark at `max_offset`; None until somebody asks for it.
-        unsynced_log_offset: log offset of the first record whose entry is not known to be on the
-            disk; -1 if all are.
-        buffer, base: the current file, and the queue offset of its first entry.
-        room_end: entries before this offset have room on the disk.
-        is_used: whether it was written or read since the last check for idle queues.
     """
 
-    __slots__ = (
-        "_end", "_is_uncleared", "_segments", "_synced_offset", "arrival", "base", "buffer",
-        "is_used", "max_offset", "min_offset", "number", "room_end", "topic", "topic_part",
-        "unsynced_log_offset",
-    )  # fmt: skip
+    __slots__ = ("arrival", "max_offset", "min_offset", "number", "topic", "topic_part")
 
-    #: Bytes written for a record, and for how many disk space is allocated at a time: 64 KiB.
     _entry_bytes: ClassVar[int] = ENTRY_BYTES
     _reserved_entries: ClassVar[int] = 3276
 
     def __init__(self, segments: Segments, topic: str, number: int) -> None:
         """If there are files, `cut` must be called before anything else."""
+        super().__init__(segments)
         self.topic = topic
         self.number = number
         self.topic_part = topic_part(topic.encode())
         self.min_offset = 0
         self.max_offset = 0
         self.arrival: Watermark | None = None
-        self.unsynced_log_offset = -1
-        self.is_used = False
-        self._synced_offset = 0
-        #: Whether there may be old bytes behind the last entry, after a crash.
-        self._is_uncleared = False
-        self._segments = segments
-        self.buffer = _EMPTY
-        self.base = 0
-        self._end = 0  # behind the last entry that it can hold
-        self.room_end = 0
-
-    @property
-    def has_files(self) -> bool:
-        """Whether anything was ever stored in it."""
-        return bool(self._segments.starts)
-
-    @property
-    def files(self) -> Segments:
-        """Its files."""
-        return self._segments
 
     @property
     def has_entries(self) -> bool:
@@ -105,9 +76,8 @@ class ConsumeQueue:
         return not is_dense or not self._segments.has(max(end - 1, 0) * ENTRY_BYTES)
 
     @property
-    def unsynced_bytes(self) -> int:
-        """Bytes that are not known to be on the disk."""
-        return (self.max_offset - self._synced_offset) * ENTRY_BYTES
+    def _stored_entries(self) -> int:
+        return self.max_offset
 
     def apply_columns(self, columns: QueueColumns) -> None:
         """Writes the entries of records, in order.
@@ -163,46 +133,6 @@ class ConsumeQueue:
         self.is_used = True
         if self.arrival is not None:
             self.arrival.rise(offset + 1)
-
-    def has_room(self) -> bool:
-        """Whether the next entry fits into a file that exists."""
-        return self.base <= self.max_offset < self.room_end
-
-    def make_room(self, count: int = 1) -> None:
-        """Makes the files for the next entries, so that `add` cannot fail.
-
-        Raises:
-            DiskFull: there is no room for them.
-        """
-        if self.base <= self.max_offset and self.max_offset + count <= self.room_end:
-            return
-        per_file = self._segments.file_bytes // ENTRY_BYTES
-        first = self.max_offset - self.max_offset % per_file
-        for offset in range(first, self.max_offset + count, per_file):
-            self._segments.make(offset * ENTRY_BYTES)
-        self._reserve(self.max_offset, count)
-
-    def _reserve(self, offset: int, count: int) -> None:
-        """Allocates disk space for entries from an offset on, in the files that exist."""
-        entry_bytes, end = self._entry_bytes, offset + max(count, self._reserved_entries)
-        while offset < end and self._segments.has(offset * entry_bytes):
-            segment = self._segments.at(offset * entry_bytes)
-            last = min(end, segment.end // entry_bytes)
-            try:
-                segment.reserve(offset * entry_bytes, last * entry_bytes)
-            except DiskFull:  # there may still be room for `count` entries
-                end = offset + count
-                last = min(end, segment.end // entry_bytes)
-                segment.reserve(offset * entry_bytes, last * entry_bytes)
-            if segment.buffer is self.buffer:
-                self.room_end = last
-            offset = last
-
-    def _enter(self, segment: Segment) -> None:
-        self.room_end = 0
-        self.buffer = segment.buffer
-        self.base = segment.start // self._entry_bytes
-        self._end = segment.end // self._entry_bytes
 
     def _jump_to(self, offset: int, log_offset: int) -> None:
         """Moves the end of the queue to another offset, which only a replay needs.
@@ -302,7 +232,7 @@ class ConsumeQueue:
         """
         self.unsynced_log_offset = -1
         self._truncate(self.end_before(log_offset), log_offset, is_torn=is_torn)
-        self._synced_offset = self.max_offset
+        self._synced_entries = self.max_offset
         if self.max_offset == self._segments.start // ENTRY_BYTES:
             return -1
         newest, size = self.position(self.max_offset - 1)
@@ -330,26 +260,12 @@ class ConsumeQueue:
         return 0
 
     def _truncate(self, offset: int, log_offset: int, *, is_torn: bool) -> None:
-        """Makes `offset` the end of the queue. The next sync clears the bytes behind it.
-
-        Until then the records from `log_offset` on count as unsynced, so that a recovery would cut
-        the queue here again.
-        """
+        """Makes `offset` the end of the queue."""
         self.max_offset = offset
-        self._synced_offset = min(self._synced_offset, offset)
         position = offset * ENTRY_BYTES
         keeps_first = position >= self._segments.start
         self._segments.remove_from(max(position, self._segments.start + 1) if keeps_first else 0)
-        self.buffer, self.base, self._end, self.room_end = _EMPTY, 0, 0, 0
-        if not self._segments.has(offset * ENTRY_BYTES):
-            return
-        segment = self._segments.at(offset * ENTRY_BYTES)
-        at = offset * ENTRY_BYTES - segment.start
-        if is_torn or any(segment.file[at : at + ENTRY_BYTES]):
-            self._is_uncleared = True
-            if self.unsynced_log_offset < 0:
-                self.unsynced_log_offset = log_offset
-        self._enter(segment)
+        self._end_with(offset, log_offset, is_torn=is_torn)
 
     def set_log_start(self, log_start: int) -> None:
         """Moves `min_offset` to the first message that the log still has.
@@ -365,36 +281,9 @@ class ConsumeQueue:
         self.min_offset = self.first_offset_where(is_there)
         self._segments.remove_before(min(self.min_offset, self.max_offset - 1) * ENTRY_BYTES)
 
-    async def sync(self) -> None:
-        """Returns when all changes from before the call are on the disk.
-
-        Raises:
-            OSError: the disk failed.
-        """
-        start, end = self._synced_offset * ENTRY_BYTES, self.max_offset * ENTRY_BYTES
-        synced_offset = self.max_offset
-        if self._is_uncleared:
-            self._is_uncleared = False
-            if self._segments.has(end):
-                segment = self._segments.at(end)
-                segment.clear(end, segment.end)
-                end = segment.end
-        unsynced, self.unsynced_log_offset = self.unsynced_log_offset, -1
-        try:
-            await self._segments.sync(start, end)
-        except BaseException:  # cancelled, or failed: it is not known to be on the disk
-            self.unsynced_log_offset = unsynced
-            raise
-        self._synced_offset = max(self._synced_offset, synced_offset)
-
-    def unmap_idle(self) -> None:
-        """Unmaps its files until it is used again."""
-        self.buffer, self.base, self._end, self.room_end = _EMPTY, 0, 0, 0
-        self._segments.unmap_all()
-
     def remove(self) -> None:
         """Removes its files; it begins at offset 0 again."""
-        self.buffer, self.base, self._end, self.room_end = _EMPTY, 0, 0, 0
+        self._leave()
         self._segments.remove_from(0)
-        self.min_offset = self.max_offset = self._synced_offset = 0
+        self.min_offset = self.max_offset = self._synced_entries = 0
         self.unsynced_log_offset = -1
