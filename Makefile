@@ -74,9 +74,9 @@ run: $(VENV)/run.stamp
 cluster: $(VENV)/cluster.stamp
 	@$(BIN)/python -m sprocket.demo.cluster $(ARGS)
 
-# A file of tests runs in one process; more than four Spark sessions and Java brokers need much memory.
+# A file of tests runs in one process; `tests/conftest.py` says in how many.
 test: $(VENV)/dev.stamp
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 # A failure on one Python does not keep the tests from the next; one that is not here is left out.
 test-pythons:

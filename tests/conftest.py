@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 
 import hypothesis
 import pytest
@@ -26,6 +27,12 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("untimed")
 
 _KINDS = ("java", "process", "spark")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores, since tests with Java mostly wait for it; at most
+    four, since more Spark sessions and Java brokers need much memory."""
+    return min(4, (os.cpu_count() or 1) + 1)
 
 
 @pytest.fixture(autouse=True)
