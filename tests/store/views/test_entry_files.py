@@ -62,7 +62,7 @@ def test_what_a_failed_sync_left_is_still_unsynced(kind: str) -> None:
     assert (queue.unsynced_log_offset, queue.unsynced_bytes) == (-1, 0)
     add(queue, 2)
     disk.fail("sync")
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="Input/output error"):
         run(queue.sync())
     assert (queue.unsynced_log_offset, queue.unsynced_bytes) == (200, 2 * KINDS[kind])
     run(queue.sync())
