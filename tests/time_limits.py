@@ -40,9 +40,13 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_unconfigure() -> None:
-    """Shows what keeps the process from ending, if anything does, and ends it."""
-    faulthandler.dump_traceback_later(_EXIT_SECONDS, exit=True, file=sys.__stderr__)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Shows what keeps the process from ending, if anything does, and ends it.
+
+    A process of pytest-xdist waits for the others first, and is ended by the one that started it.
+    """
+    if not hasattr(config, "workerinput"):
+        faulthandler.dump_traceback_later(_EXIT_SECONDS, exit=True, file=sys.__stderr__)
 
 
 def _repeat(seconds: float) -> None:
