@@ -37,6 +37,8 @@ class SchemaChoice:
         message: the full name of Protobuf's message.
         registry: where schemas are, by the numbers in front of bodies: a URL, or a folder.
         writes: the number, or the subject, of the schema to encode by.
+        is_checked: whether JSON with a number in front is checked by the registry's schema; where
+            it is not, the number is skipped.
     """
 
     kind: SchemaKind | None
@@ -45,6 +47,7 @@ class SchemaChoice:
     message: str | None = None
     registry: RegistryAccess | Path | None = None
     writes: int | str | None = None
+    is_checked: bool = True
 
     def codec(self, monotonic: Callable[[], float] = time.monotonic) -> BodyCodec:
         """The codec.
@@ -70,6 +73,8 @@ class SchemaChoice:
             return JsonSchemaBodies(self.text) if is_json else AvroBodies(self.text)
         if self.files:
             return ProtobufBodies(self.files, self.message)
+        if self.kind is SchemaKind.JSON and not self.is_checked:
+            return JsonBodies()
         return None
 
 
