@@ -25,6 +25,9 @@ from sprocket.schemas.protobuf_bodies import ProtobufBodies
 from sprocket.schemas.registered import SchemaKind, SchemaSource
 from sprocket.schemas.registered_bodies import RegisteredBodies
 
+#: Where schemas are: asked over HTTP, or a folder.
+Registry = RegistryAccess | Path
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaChoice:
@@ -45,7 +48,7 @@ class SchemaChoice:
     text: str | None = None
     files: tuple[bytes, ...] = ()
     message: str | None = None
-    registry: RegistryAccess | Path | None = None
+    registry: Registry | None = None
     writes: int | str | None = None
     is_checked: bool = True
 
@@ -78,7 +81,7 @@ class SchemaChoice:
         return None
 
 
-def source_of(registry: RegistryAccess | Path) -> SchemaSource:
+def source_of(registry: Registry) -> SchemaSource:
     """A registry: a folder, or one that is asked over HTTP."""
     return FolderRegistry(registry) if isinstance(registry, Path) else HttpRegistry(registry)
 
@@ -88,7 +91,7 @@ def choose(
     *,
     schema: str | None = None,
     message: str | None = None,
-    registry: RegistryAccess | Path | None = None,
+    registry: Registry | None = None,
     writes: str | None = None,
 ) -> SchemaChoice:
     """What a user wrote, read and checked.

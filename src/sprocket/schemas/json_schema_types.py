@@ -39,10 +39,10 @@ def json_schema_type(bodies: JsonSchemaBodies) -> pa.DataType:
     Raises:
         SchemaInvalid: it refers to a schema that is not given, or has too many fields.
     """
-    return _Types().of(_Part(bodies.schema, bodies.resolver), ())
+    return _SchemaTypes().of(_Part(bodies.schema, bodies.resolver), ())
 
 
-class _Types:
+class _SchemaTypes:
     """Makes the types of one schema, and counts what it visits."""
 
     def __init__(self) -> None:

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from sprocket.base.errors import ConfigError, UsageError
 from sprocket.spark.options import values
 from sprocket.spark.options.declare import option
+from sprocket.spark.options.profile import ProfileOptions
 
 if TYPE_CHECKING:
-    from sprocket.schemas.choice import SchemaChoice
-    from sprocket.schemas.http_registry import RegistryAccess
+    from sprocket.schemas.choice import Registry, SchemaChoice
 
 FORMATS = ("json", "avro", "protobuf")
+#: The registry that is the profile's.
+PROFILES = "profile"
 
 
 def body_format(name: str, value: str) -> str:
@@ -54,7 +56,7 @@ def _is_word(text: str) -> bool:
 
 
 @dataclass(frozen=True)
-class BodyOptions:
+class BodyOptions(ProfileOptions):
     """How bodies are decoded into columns, or encoded from a column."""
 
     body_format: str | None = option(
@@ -78,7 +80,8 @@ class BodyOptions:
         "schemaRegistry",
         values.text,
         "Where schemas are whose numbers bodies begin with: a URL, or a folder with files such as "
-        "`17.avsc`, which all tasks must reach under this path.",
+        "`17.avsc`, which all tasks must reach under this path; or `profile` for the one of "
+        "`profile`, with its user.",
     )
     registry_subject: str | None = option(
         "schemaSubject",
@@ -114,6 +117,7 @@ class BodyOptions:
             return
         if self.registry is None and self.registry_subject is not None:
             raise ConfigError("option schemaSubject goes with schemaRegistry")
+        self._check_registry()
         if self.body_message is not None and self.body_format != "protobuf":
             raise ConfigError("option bodyMessage goes with bodyFormat protobuf")
         given = self.body_schema
@@ -164,9 +168,23 @@ class BodyOptions:
             return None
         return given
 
-    def _registry(self) -> RegistryAccess | Path | None:
+    def _check_registry(self) -> None:
+        if self.registry != PROFILES:
+            return
+        if self.profile is None:
+            raise ConfigError("schemaRegistry profile goes with the option profile")
+        for name, given in (
+            ("User", self.registry_user), ("Password", self.registry_password),
+            ("Token", self.registry_token), ("Authorities", self.registry_authorities),
+        ):  # fmt: skip
+            if given is not None:
+                raise ConfigError(f"give schemaRegistry{name} or schemaRegistry profile, not both")
+
+    def _registry(self) -> Registry | None:
         if self.registry is None:
             return None
+        if self.registry == PROFILES and (profile := self.read_profile()) is not None:
+            return profile.schema_registry()
         if "://" not in self.registry:
             return Path(self.registry)
         from sprocket.schemas.http_registry import RegistryAccess
