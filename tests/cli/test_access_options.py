@@ -170,6 +170,11 @@ def test_a_pipeline_asks_by_a_profile(names: str, authority: Authority, tmp_path
     assert "TLS" not in outcome.err
     both = sprocket(*run, *options(authority), SPROCKET_CONFIG=file)
     assert "give --profile or options of TLS, not both" in both.err
+    mirror = ("pipeline", "run", "mirror", "--topic", "t", "--state", "m", "--profile", "here")
+    none = sprocket(*mirror, SPROCKET_CONFIG=file)
+    assert "which target? Give to-nameserver, or a to-profile" in none.err
+    unknown = sprocket(*mirror, "--to-profile", "there", SPROCKET_CONFIG=file)
+    assert "has no table [profile.there]" in unknown.err
 
 
 def tls_profile(names: str, authority: Authority, folder: Path) -> Path:

@@ -18,8 +18,8 @@ from tests.cli.parts import Outcome, sprocket
 from tests.schemas.parts import AVRO_ORDER, ORDER, order_set
 
 
-def consume(node: str, *arguments: str) -> Outcome:
-    return sprocket("consume", *arguments, "--end", "--nameserver", node)
+def consume(node: str, *arguments: str, **environment: str) -> Outcome:
+    return sprocket("consume", *arguments, "--end", "--nameserver", node, **environment)
 
 
 def send(node: str, topic: str, path: Path, body: bytes) -> None:
@@ -117,6 +117,18 @@ def test_secrets_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
     access = registry_of("https://registry.example")
     assert access == RegistryAccess("https://registry.example", user="u", password="hidden")
     assert "hidden" not in repr(access)
+
+
+def test_the_registry_of_a_profile_is_called_so(node: str, topic: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="goes with --profile"):
+        registry_of("profile")
+    file = tmp_path / "sprocket.toml"
+    file.write_text("[profile.here]\nregistry = 'http://127.0.0.1:1'\nregistry_token = 'hidden'\n")
+    file.chmod(0o600)
+    by_profile = ("--profile", "here", "--registry", "profile")
+    outcome = consume(node, topic, *by_profile, SPROCKET_CONFIG=str(file))
+    assert "the registry http://127.0.0.1:1 does not answer" in outcome.err
+    assert "hidden" not in outcome.err
 
 
 def test_nothing_is_decoded_unless_it_was_asked_for() -> None:

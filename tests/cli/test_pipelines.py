@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sprocket.cli.pipelines import PIPELINES, in_words, write_report
+from sprocket.cli.pipelines import PIPELINES, write_report
 from sprocket.spark import pipelines
 from sprocket.spark.pipelines.parts.progress import Progress
 from sprocket.spark.pipelines.parts.report import Lines, Report
@@ -81,5 +81,5 @@ def test_a_report_without_the_library_of_plots_is_written_and_says_so(
 
 
 def test_progress_is_told_in_a_line() -> None:
-    assert in_words(Progress(1200, 350.4, 20)) == "1,200 messages, 350/s, lag 20"
-    assert in_words(Progress(3, None, None)) == "3 messages"
+    assert Progress(1200, 350.4, 20).in_words() == "1,200 messages, 350/s, lag 20"
+    assert Progress(3, None, None).in_words() == "3 messages"

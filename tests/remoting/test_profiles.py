@@ -9,6 +9,7 @@ from sprocket.base.errors import ConfigError
 from sprocket.protocol.signing import Signer
 from sprocket.remoting.profiles import Profile
 from sprocket.remoting.tls.settings import ClientTls
+from sprocket.schemas.http_registry import RegistryAccess
 
 FILE = """
 [broker]
@@ -23,6 +24,13 @@ tls_authorities = "ca.pem"
 
 [profile.here]
 nameservers = ["127.0.0.1:9876"]
+registry = "schemas"
+
+[profile.team]
+registry = "https://registry.example"
+registry_user = "reports"
+registry_password = "Hunter2"
+registry_authorities = "registry.pem"
 """
 
 
@@ -41,6 +49,20 @@ def test_a_profile_says_which_cluster_and_as_whom(tmp_path: Path) -> None:
     assert "Hunter2" not in repr(found)
     plain = Profile("here", file(tmp_path)).read()
     assert (plain.signer(), plain.tls_of_client()) == (None, None)
+
+
+def test_a_profile_has_a_schema_registry(tmp_path: Path) -> None:
+    found = Profile("team", file(tmp_path)).read()
+    access = RegistryAccess(
+        "https://registry.example", "reports", "Hunter2", authorities="registry.pem"
+    )
+    assert found.schema_registry() == access
+    assert "Hunter2" not in repr(found)
+    assert Profile("here", file(tmp_path)).read().schema_registry() == Path("schemas")
+    with pytest.raises(ConfigError, match="has no registry"):
+        Profile("production", file(tmp_path)).read().schema_registry()
+    with pytest.raises(ConfigError, match="others may read it"):
+        Profile("team", file(tmp_path, mode=0o644)).read()
 
 
 def test_a_changed_file_counts_at_once(tmp_path: Path) -> None:
@@ -64,6 +86,12 @@ def test_only_a_profile_with_secrets_must_be_private(tmp_path: Path) -> None:
         ("[profile.a]\nsecret_kee = 'Hunter2'", r"toml:2: unknown setting 'profile.a.secret_kee'"),
         ("[profile.a]\nsecret_key = 5", r"toml:2: profile.secret_key takes text, not \(secret\)"),
         ("[profile.a]\nsecret_key = 'Hunter2'", "and secret_key belong together"),
+        ("[profile.a]\nregistry_token = 'Hunter2'", "registry_token is given without registry"),
+        ("[profile.a]\nregistry = 'r'\nregistry_password = 'Hunter2'", "without registry_user"),
+        (
+            "[profile.a]\nregistry = 'r'\nregistry_user = 'u'\nregistry_token = 'Hunter2'",
+            "registry_user and registry_token exclude each other",
+        ),
         ("[profile.a]\nnameservers = 'http://n'", "without a scheme"),
         ("[profile]\na = 5", r"'profile.a' is no table: write \[profile.NAME\]"),
         ("[profile.a\n", "not valid TOML"),

@@ -15,6 +15,7 @@ from sprocket.schemas.avro_bodies import AvroBodies
 from sprocket.schemas.errors import BodyMismatch, SchemaNotFound
 from sprocket.schemas.folder_registry import FolderRegistry
 from sprocket.schemas.framing import join, split
+from sprocket.schemas.json_bodies import JsonBodies
 from sprocket.schemas.json_schema_bodies import JsonSchemaBodies
 from sprocket.schemas.protobuf_bodies import ProtobufBodies
 from sprocket.schemas.registered import SchemaKind
@@ -63,8 +64,17 @@ def test_a_body_that_does_not_fit_says_why(
 def test_a_kind_that_was_asked_for_is_kept_to(folder: FolderRegistry) -> None:
     with pytest.raises(SchemaNotFound, match="it is protobuf, not avro"):
         codec(folder, kind=SchemaKind.AVRO).decode(join(2, b"\0"))
-    # JSON is not looked up at all.
-    assert codec(folder, kind=SchemaKind.JSON).decode(join(99, b"{}")) == {}
+    looked_up = codec(folder, kind=SchemaKind.JSON, writes=3)
+    assert looked_up.decode(looked_up.encode({"a": 1})) == {"a": 1}
+    for call in (
+        lambda: looked_up.encode({"a": "1"}),
+        lambda: looked_up.decode(join(3, b'{"a":"1"}')),
+    ):
+        with pytest.raises(BodyMismatch, match="not of type 'integer'"):
+            call()
+    # With a schema of one's own the numbers are skipped.
+    plain = codec(folder, kind=SchemaKind.JSON, reader=JsonBodies())
+    assert plain.decode(join(99, b"{}")) == {}
     given = codec(folder, kind=SchemaKind.JSON, reader=JsonSchemaBodies('{"type": "array"}'))
     assert given.decode(join(99, b"[]")) == []
     with pytest.raises(BodyMismatch, match="not of type 'array'"):

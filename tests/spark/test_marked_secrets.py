@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import logging
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,12 +23,15 @@ from sprocket.spark.pipelines.parts.servers import AccessKeys, Servers
 from tests.certificates import Authority, Issued
 from tests.cli.closed import INNER
 from tests.cli.parts import running_node
+from tests.schemas.serving import registry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MARK = "Hunter2"
 SECRETS = {"secretKey": f"s-{MARK}", "securityToken": f"t-{MARK}", "tlsKeyPassword": f"p-{MARK}"}
+#: What a registry of schemas is asked as: `me` with the password `r-Hunter2`.
+ASKED = f"Basic {b64encode(f'me:r-{MARK}'.encode()).decode()}"
 OPTIONS = {"namesrvAddr": "127.0.0.1:1", "accessKey": "me", **SECRETS}
 
 
@@ -52,7 +56,9 @@ def test_no_error_about_options_shows_a_secret(left_out: str) -> None:
 def test_nothing_that_spark_writes_has_a_secret(
     spark: SparkSession, authority: Authority, tmp_path: Path, *, by_profile: bool
 ) -> None:
-    """A user over TLS with an encrypted key, known by a mark: reads, writes and streams."""
+    """A user over TLS with an encrypted key, and a user of a registry, known by a mark: reads,
+    writes and streams.
+    """
     server, mine = authority.issue("node"), authority.issue("spark", password=f"p-{MARK}")
     access = {
         "accessKey": "root",
@@ -63,13 +69,24 @@ def test_nothing_that_spark_writes_has_a_secret(
         "tlsKey": mine.key,
         "tlsKeyPassword": f"p-{MARK}",
     }
-    with spark_logs() as written, running_node(str(tmp_path / "store"), *closed(server)) as names:
+    with (
+        spark_logs() as written,
+        registry() as schemas,
+        running_node(str(tmp_path / "store"), *closed(server)) as names,
+    ):
+        answer = {"schema": '{"properties": {"n": {"type": "integer"}}}', "schemaType": "JSON"}
+        schemas.by_path["/schemas/ids/1"] = (200, answer)
         options = {"namesrvAddr": names, **access}
+        asks = {"schemaRegistryUser": "me", "schemaRegistryPassword": f"r-{MARK}"}
+        asks["schemaRegistry"] = schemas.url
         if by_profile:
-            options = {"profile": "here", "configFile": profile_file(tmp_path, options)}
-        rows = spark.range(300).selectExpr("cast(cast(id as string) as binary) as body")
-        rows.write.format("rocketmq").mode("append").options(**options, topic="t").save()
-        read = spark.read.format("rocketmq").options(**options, subscribe="t").load()
+            options = {"profile": "here", "configFile": profile_file(tmp_path, options | asks)}
+            asks = {"schemaRegistry": "profile"}
+        bodies = {**options, **asks, "bodyFormat": "json", "schemaSubject": "1"}
+        rows = spark.range(300).selectExpr("named_struct('n', id) as value")
+        rows.write.format("rocketmq").mode("append").options(**bodies, topic="t").save()
+        read = spark.read.format("rocketmq").options(**bodies, subscribe="t").load()
+        read = read.where("value.n >= 0")
         for mode in ("extended", "cost", "formatted"):
             read.explain(mode=mode)
         assert read.count() == 300
@@ -88,6 +105,7 @@ def test_nothing_that_spark_writes_has_a_secret(
         written.write("".join(str(one) for one in query.recentProgress))
         copied = spark.read.format("rocketmq").options(**options, subscribe="copy").load()
         assert copied.count() == 300
+        assert {head["Authorization"] for _, head in schemas.asked} == {ASKED}
         for wrong in ({"subscribe": "none"}, {"assign": "t"}, {"topic": "t"}):
             with pytest.raises(Exception) as raised:  # noqa: PT011 # any class of Spark's
                 spark.read.format("rocketmq").options(**options, **wrong).load().count()
@@ -145,6 +163,9 @@ def profile_file(folder: Path, options: dict[str, str]) -> str:
         "tlsCertificate": "tls_certificate",
         "tlsKey": "tls_key",
         "tlsKeyPassword": "tls_key_password",
+        "schemaRegistry": "registry",
+        "schemaRegistryUser": "registry_user",
+        "schemaRegistryPassword": "registry_password",
     }
     lines = [f"{name} = {json.dumps(options[option])}" for option, name in names.items()]
     file = folder / "sprocket.toml"

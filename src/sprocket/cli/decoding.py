@@ -13,10 +13,12 @@ from sprocket.base.errors import UsageError
 
 if TYPE_CHECKING:
     from sprocket.schemas.body_codec import BodyCodec
-    from sprocket.schemas.http_registry import RegistryAccess
+    from sprocket.schemas.choice import Registry as ChosenRegistry
 
 #: The format that a registry says.
 AUTO = "auto"
+#: The registry that is the profile's.
+PROFILES = "profile"
 
 Decode = Annotated[
     str | None,
@@ -45,10 +47,10 @@ Registry = Annotated[
     str | None,
     typer.Option(
         "--registry",
-        metavar="URL|FOLDER",
-        help="Where schemas are whose numbers bodies begin with. Its user and password, or its "
-        "token, are in SPROCKET_REGISTRY_USER, SPROCKET_REGISTRY_PASSWORD and "
-        "SPROCKET_REGISTRY_TOKEN.",
+        metavar="URL|FOLDER|profile",
+        help="Where schemas are whose numbers bodies begin with; profile: as --profile says. "
+        "Otherwise its user and password, or its token, are in SPROCKET_REGISTRY_USER, "
+        "SPROCKET_REGISTRY_PASSWORD and SPROCKET_REGISTRY_TOKEN.",
     ),
 ]
 
@@ -131,12 +133,20 @@ def codec_of(registry: str | None) -> BodyCodec | None:
     return choose(None, registry=registry_of(registry)).codec()
 
 
-def registry_of(text: str) -> RegistryAccess | Path:
-    """The registry that an option names, with the secrets of the environment.
+def registry_of(text: str) -> ChosenRegistry:
+    """The registry that an option names, with the secrets of the profile or of the environment.
 
     Raises:
-        UsageError: it is neither a URL nor a folder.
+        UsageError: it is neither a URL nor a folder, or there is no profile.
+        ConfigError: the profile has no registry.
     """
+    if text == PROFILES:
+        from sprocket.cli import loading
+
+        profile = loading.chosen_profile()
+        if profile is None:
+            raise UsageError("--registry profile goes with --profile")
+        return profile.read().schema_registry()
     if "://" not in text:
         if not Path(text).is_dir():
             raise UsageError(f"--registry {text}: neither a URL nor a folder")

@@ -99,6 +99,7 @@ _ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {
             f"{_RUN} mirror --topic orders --to-nameserver 10.0.0.9:9876 --state orders-mirror",
             f"{_RUN} mirror --topic orders --to-nameserver 10.0.0.9:9876 --state orders-mirror "
             "--group billing --follow",
+            f"{_RUN} mirror --profile here --to-profile elsewhere --topic orders --state m",
         ),
     ),
 }
@@ -221,6 +222,7 @@ _TYPES: dict[str, Any] = {
     "number": float | None,
     "switch": bool,
     "time": str | None,
+    "profile": str | None,
 }
 
 
@@ -237,7 +239,7 @@ def _parameter(one: Field[Any], said: FieldInfo) -> inspect.Parameter:
     return _keyword(one.name, Annotated[type_, option], False if type_ is bool else default)
 
 
-_METAVARS = {"time": "TIME", "whole": "COUNT", "number": "NUMBER"}
+_METAVARS = {"time": "TIME", "whole": "COUNT", "number": "NUMBER", "profile": "NAME"}
 
 
 def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
@@ -250,6 +252,7 @@ def _values(kind: type[Job], given: Mapping[str, Any]) -> dict[str, Any]:
     """The job's fields that were given on the command line; others keep their defaults."""
     from sprocket.cli import loading
     from sprocket.cli.times import between
+    from sprocket.remoting.profiles import Profile
     from sprocket.spark.pipelines.parts.job import settings
     from sprocket.spark.pipelines.parts.servers import AccessKeys
 
@@ -260,6 +263,8 @@ def _values(kind: type[Job], given: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if said.kind == "time":
             value = between(value, None)[0]
+        elif said.kind == "profile":
+            value = Profile.named(value)
         found[one.name] = tuple(value) if said.kind == "words" else value
     if (profile := loading.chosen_profile()) is not None:
         loading.check_only_profile()
@@ -345,20 +350,10 @@ def _progress(name: str) -> Iterator[Watch]:
 
         def watch(progress: Progress) -> None:
             total = None if progress.behind is None else progress.rows + progress.behind
-            words = f"{name}: {in_words(progress)}"
+            words = f"{name}: {progress.in_words()}"
             bars.update(task, completed=progress.rows, total=total, description=words)
 
         yield watch
-
-
-def in_words(progress: Progress) -> str:
-    """The progress as one line of text."""
-    said = f"{progress.rows:,} messages"
-    if progress.per_second is not None:
-        said += f", {progress.per_second:,.0f}/s"
-    if progress.behind is not None:
-        said += f", lag {progress.behind:,}"
-    return said
 
 
 def write_report(report: Report, path: Path) -> None:

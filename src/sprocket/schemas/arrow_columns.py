@@ -132,6 +132,8 @@ def _int(bits: int) -> _Fit:
     limit = 1 << (bits - 1)
 
     def fit(value: Any) -> int:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # JSON does not tell 1.0 from 1
         if not isinstance(value, int) or isinstance(value, bool):
             raise _wrong(value, "a whole number")
         if not -limit <= value < limit:

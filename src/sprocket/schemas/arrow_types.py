@@ -1,4 +1,4 @@
-"""Schemas of Avro and Protobuf as Arrow types, and these as Spark's DDL. Pure.
+"""Schemas of Avro, Protobuf and JSON as Arrow types, and these as Spark's DDL. Pure.
 
 Spark's own types hold what both can say: unsigned numbers of 32 bits become long, those of 64
 decimals. A type that contains itself, a union of unlike types and a record without fields have no
@@ -15,6 +15,8 @@ import pyarrow as pa
 from sprocket.base.errors import UsageError
 from sprocket.schemas.avro_bodies import AvroBodies
 from sprocket.schemas.errors import SchemaInvalid
+from sprocket.schemas.json_schema_bodies import JsonSchemaBodies
+from sprocket.schemas.json_schema_types import FIELDS_MAX, json_schema_type
 from sprocket.schemas.protobuf_bodies import (
     DURATION,
     TIMESTAMP,
@@ -25,8 +27,6 @@ from sprocket.schemas.protobuf_bodies import (
     stands_for,
 )
 
-#: Types that refer to each other grow without bound when they are written out.
-_FIELDS_MAX = 10_000
 #: Digits of Spark's decimals.
 _DIGITS_MAX = 38
 _UTC = pa.timestamp("us", tz="UTC")
@@ -70,6 +70,8 @@ def arrow_type(codec: object) -> pa.DataType:
         return _Types(codec.names).avro(codec.schema, ())
     if isinstance(codec, ProtobufBodies):
         return _Types({}).message(codec.descriptor, ())
+    if isinstance(codec, JsonSchemaBodies):
+        return json_schema_type(codec)
     raise UsageError("JSON does not say what columns it has: give their names and types")
 
 
@@ -167,8 +169,8 @@ class _Types:
         found = []
         for name, kind in fields:
             self._count += 1
-            if self._count > _FIELDS_MAX:
-                raise SchemaInvalid(f"the schema has more than {_FIELDS_MAX} columns")
+            if self._count > FIELDS_MAX:
+                raise SchemaInvalid(f"the schema has more than {FIELDS_MAX} columns")
             found.append(pa.field(name, kind))
         return pa.struct(found) if found else pa.string()
 

@@ -25,6 +25,9 @@ from sprocket.schemas.protobuf_bodies import ProtobufBodies
 from sprocket.schemas.registered import SchemaKind, SchemaSource
 from sprocket.schemas.registered_bodies import RegisteredBodies
 
+#: Where schemas are: asked over HTTP, or a folder.
+Registry = RegistryAccess | Path
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaChoice:
@@ -37,14 +40,17 @@ class SchemaChoice:
         message: the full name of Protobuf's message.
         registry: where schemas are, by the numbers in front of bodies: a URL, or a folder.
         writes: the number, or the subject, of the schema to encode by.
+        is_checked: whether JSON with a number in front is checked by the registry's schema; where
+            it is not, the number is skipped.
     """
 
     kind: SchemaKind | None
     text: str | None = None
     files: tuple[bytes, ...] = ()
     message: str | None = None
-    registry: RegistryAccess | Path | None = None
+    registry: Registry | None = None
     writes: int | str | None = None
+    is_checked: bool = True
 
     def codec(self, monotonic: Callable[[], float] = time.monotonic) -> BodyCodec:
         """The codec.
@@ -70,10 +76,12 @@ class SchemaChoice:
             return JsonSchemaBodies(self.text) if is_json else AvroBodies(self.text)
         if self.files:
             return ProtobufBodies(self.files, self.message)
+        if self.kind is SchemaKind.JSON and not self.is_checked:
+            return JsonBodies()
         return None
 
 
-def source_of(registry: RegistryAccess | Path) -> SchemaSource:
+def source_of(registry: Registry) -> SchemaSource:
     """A registry: a folder, or one that is asked over HTTP."""
     return FolderRegistry(registry) if isinstance(registry, Path) else HttpRegistry(registry)
 
@@ -83,7 +91,7 @@ def choose(
     *,
     schema: str | None = None,
     message: str | None = None,
-    registry: RegistryAccess | Path | None = None,
+    registry: Registry | None = None,
     writes: str | None = None,
 ) -> SchemaChoice:
     """What a user wrote, read and checked.

@@ -28,13 +28,17 @@ class JsonSchemaBodies(JsonBodies):
         schema: its text. Without `$schema` it is of draft 2020-12.
         references: the names by which it refers to other schemas, and their texts.
 
+    Attributes:
+        schema: the schema itself: a dict, or a bool.
+        resolver: finds what it refers to (`referencing.Registry.resolver_with_root`).
+
     Raises:
         SchemaInvalid: a text is no JSON Schema.
         UsageError: the package jsonschema is missing.
     """
 
     def __init__(self, schema: str, *, references: Sequence[tuple[str, str]] = ()) -> None:
-        self._validator = _validator(schema, references)
+        self.schema, self.resolver, self._validator = _opened(schema, references)
 
     def decode(self, body: bytes) -> Any:
         """The value of a JSON text that fits; see `BodyCodec.decode`."""
@@ -63,7 +67,8 @@ class JsonSchemaBodies(JsonBodies):
             raise BodyMismatch(f"it does not fit the schema at {place[:100]}: {_short(error)}")
 
 
-def _validator(text: str, references: Sequence[tuple[str, str]]) -> Any:
+def _opened(text: str, references: Sequence[tuple[str, str]]) -> tuple[Any, Any, Any]:
+    """A schema, what finds the parts that it refers to, and what checks values by it."""
     try:
         import jsonschema
         import referencing
@@ -83,8 +88,9 @@ def _validator(text: str, references: Sequence[tuple[str, str]]) -> Any:
     try:
         found.check_schema(schema)
         registry = referencing.Registry().with_resources(resources)
+        root = referencing.Resource.from_contents(schema, default_specification=DRAFT202012)
         kind = jsonschema.validators.extend(found, {"uniqueItems": _unique_items})
-        return kind(schema, registry=registry)
+        return schema, registry.resolver_with_root(root), kind(schema, registry=registry)
     except Exception as error:  # of jsonschema and referencing, which have no base in common
         raise SchemaInvalid(f"it is no JSON Schema: {_short(error)}") from None
 

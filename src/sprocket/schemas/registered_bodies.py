@@ -26,7 +26,7 @@ class RegisteredBodies:
 
     Args:
         source: the registry.
-        kind: of all bodies; None for whatever the registry says. JSON is not looked up.
+        kind: of all bodies; None for whatever the registry says.
         reader: a schema by which all values are given: of Avro, by its rules of resolution, or of
             Protobuf or JSON, whose bodies are then not looked up.
         writes: the schema to encode by: a number, or a subject whose newest schema is taken.
@@ -71,6 +71,17 @@ class RegisteredBodies:
             codec = codec.at(place)
         return codec.decode(content)
 
+    def json_text(self, body: bytes) -> bytes | None:
+        """The text behind the number, if it is JSON; None for other bodies.
+
+        Raises:
+            BodyMismatch, RegistryUnavailable: as `decode`.
+        """
+        schema_id, content = framing.split(body)
+        if self._kind is None:
+            return content if isinstance(self._codec(schema_id), JsonBodies) else None
+        return content if self._kind is SchemaKind.JSON else None
+
     def encode(self, value: Any) -> bytes:
         """The body of a value; see `BodyCodec.encode`. It blocks unless `prepare` was awaited."""
         schema_id = self._write_id()
@@ -95,7 +106,7 @@ class RegisteredBodies:
             schema_id = framing.split(body).schema_id
         except BodyMismatch:
             return
-        if self._kind is not SchemaKind.JSON and not isinstance(self._reader, ProtobufBodies):
+        if not isinstance(self._reader, ProtobufBodies | JsonBodies):
             await self._codecs.prepare(schema_id)
 
     def shape(self) -> BodyCodec:
@@ -108,8 +119,8 @@ class RegisteredBodies:
         return self._reader or self._codec(self._write_id())
 
     def _codec(self, schema_id: int) -> BodyCodec:
-        if self._kind is SchemaKind.JSON:
-            return self._reader or JsonBodies()
+        if isinstance(self._reader, JsonBodies):
+            return self._reader
         return self._codecs.get(schema_id)
 
     def _write_id(self) -> int:

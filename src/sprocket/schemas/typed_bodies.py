@@ -16,6 +16,7 @@ import msgspec
 from sprocket.schemas.body_codec import BodyCodec
 from sprocket.schemas.errors import BodyMismatch
 from sprocket.schemas.json_bodies import JsonBodies
+from sprocket.schemas.registered_bodies import RegisteredBodies
 
 T = TypeVar("T")
 
@@ -35,7 +36,6 @@ class TypedBodies(Generic[T]):
         self._kind = kind
         self._codec = codec
         self._is_model = hasattr(kind, "model_validate") and hasattr(kind, "model_dump")
-        self._is_json = isinstance(codec, JsonBodies)
 
     def decode(self, body: bytes) -> T:
         """The object in a body.
@@ -46,19 +46,26 @@ class TypedBodies(Generic[T]):
         """
         # Checks the depth, numbers and texts that JSON does not have, for models too.
         value = self._codec.decode(body)
+        text = self._json_text(body)
         kind: Any = self._kind
         try:
             if self._is_model:
                 made = (
-                    kind.model_validate_json(body) if self._is_json else kind.model_validate(value)
+                    kind.model_validate(value) if text is None else kind.model_validate_json(text)
                 )
                 return cast(T, made)
-            if self._is_json:
+            if text is not None:
                 return msgspec.convert(value, self._kind, str_keys=True)
             return msgspec.convert(value, self._kind, builtin_types=_KEPT)
         except (msgspec.ValidationError, ValueError, RecursionError) as error:
             name = getattr(self._kind, "__name__", str(self._kind))
             raise BodyMismatch(f"it is no {name}: {_short(error)}") from None
+
+    def _json_text(self, body: bytes) -> bytes | None:
+        """The JSON in a body; None for other formats, whose values have their types already."""
+        if isinstance(self._codec, JsonBodies):
+            return body
+        return self._codec.json_text(body) if isinstance(self._codec, RegisteredBodies) else None
 
     async def prepare(self, body: bytes) -> None:
         """Fetches what `decode` needs; see `BodyCodec.prepare`."""

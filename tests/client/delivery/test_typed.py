@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,6 +19,7 @@ from sprocket.message.queue import QueueId
 from sprocket.schemas.choice import choose
 from sprocket.schemas.errors import RegistryUnavailable
 from sprocket.schemas.framing import join
+from sprocket.schemas.typed_bodies import encoded
 from sprocket.testing.virtual_time import VirtualTopics, virtual_time
 
 SEEN: list[Any] = []
@@ -104,6 +106,23 @@ def test_wrong_arguments_are_refused_at_once() -> None:
         with pytest.raises(UsageError, match="typed listener"):
             typed(Order)(function)  # type: ignore[arg-type]
     assert len(get_args(Misfits)) == 3
+
+
+def test_json_with_a_number_in_front_is_converted_as_json_is(tmp_path: Path) -> None:
+    pytest.importorskip("jsonschema")
+    (tmp_path / "3.json").write_text('{"properties": {"at": {"type": "string"}}}')
+
+    @dataclass
+    class Visit:
+        at: datetime
+
+    visit = Visit(datetime(2026, 1, 2, tzinfo=UTC))
+    for kind in ("json", None):
+        codec = choose(kind, registry=tmp_path, writes="3").codec()
+        seen: list[Visit] = []
+        bill = typed(Visit, codec)(seen.append)
+        bill(stored(encoded(visit, codec)))
+        assert seen == [visit]
 
 
 def test_a_registry_that_is_away_is_a_failure_of_the_listener_and_no_misfit(

@@ -36,6 +36,13 @@ def test_the_columns_of_each_format(tmp_path: Path) -> None:
     )
     (tmp_path / "o.desc").write_bytes(order_set())
     assert value_ddl_of({"bodyFormat": "json", "bodySchema": "a int"}) == "struct<a int>"
+    (tmp_path / "2.json").write_text('{"properties":{"a":{"type":"integer"}}}')
+    for given in (
+        {"bodySchema": str(tmp_path / "2.json")},
+        {"bodySchema": (tmp_path / "2.json").read_text()},
+        {"schemaRegistry": str(tmp_path), "schemaSubject": "2"},
+    ):
+        assert value_ddl_of({"bodyFormat": "json", **given}) == "struct<`a`: bigint>"
     folder = {"bodyFormat": "avro", "schemaRegistry": str(tmp_path), "subscribe": "x"}
     assert value_ddl_of({**folder, "schemaSubject": "1"}) == "struct<`a`: int>"
     other = {"bodyFormat": "protobuf", "bodySchema": str(tmp_path / "o.desc")}
@@ -51,6 +58,8 @@ def test_the_columns_of_each_format(tmp_path: Path) -> None:
         ({"bodyFormat": "avro"}, "avro needs bodySchema"),
         ({"bodyFormat": "avro", "bodySchema": "{}"}, "no schema of Avro"),
         ({"bodyFormat": "protobuf", "bodySchema": "nowhere.desc"}, "no such file: nowhere"),
+        ({"bodyFormat": "json", "bodySchema": "nowhere.json"}, "no such file: nowhere"),
+        ({"bodyFormat": "json", "bodySchema": '{"type": 7}'}, "no JSON Schema"),
         ({"bodyFormat": "json", "bodyMessage": "x"}, "goes with bodyFormat protobuf"),
         ({"bodyFormat": "json", "schemaSubject": "x"}, "goes with schemaRegistry"),
         ({"bodyFormat": "avro", "schemaRegistry": "http://u:p@x"}, "does not belong into the URL"),

@@ -66,6 +66,26 @@ def test_a_body_that_does_not_fit_has_its_row_with_the_reason(
     assert "2 of 4 bodies do not fit; the first: it is no JSON" in caplog.text
 
 
+def test_json_is_checked_by_a_schema_of_a_file_and_of_a_registry(tmp_path: Any) -> None:
+    pytest.importorskip("jsonschema")
+    schema = '{"required": ["id"], "properties": {"n": {"type": "integer", "minimum": 1}}}'
+    (tmp_path / "7.json").write_text(schema)
+    bodies = [b'{"id":"a","n":1}', b'{"id":"b","n":0}', b'{"n":1}', b"{"]
+    by_file = decoded(bodies, bodyFormat="json", bodySchema=str(tmp_path / "7.json"))
+    framed = [join(7, body) for body in bodies]
+    by_number = decoded(framed, bodyFormat="json", schemaRegistry=str(tmp_path))
+    for found in (by_file, by_number):
+        assert [row["value"] for row in found] == [{"id": "a", "n": 1}, None, None, None]
+        assert [row["value_error"] is None for row in found] == [True, False, False, False]
+        assert "at $.n: 0 is less than the minimum of 1" in found[1]["value_error"]
+        assert "'id' is a required property" in found[2]["value_error"]
+    assert [row["body"] for row in by_number] == framed
+    # Columns as DDL alone check nothing else, and need no schema of the number.
+    columns = {"bodyFormat": "json", "bodySchema": "id string, n int"}
+    found = decoded([join(99, bodies[1])], **columns, schemaRegistry=str(tmp_path))
+    assert found[0]["value"] == {"id": "b", "n": 0}
+
+
 def test_it_may_fail_instead() -> None:
     with pytest.raises(BadBody, match="no JSON"):
         decoded([b"{"], bodyFormat="json", failOnBadBody="true")

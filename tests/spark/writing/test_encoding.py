@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ pytest.importorskip("fastavro")
 
 from sprocket.base.errors import UsageError
 from sprocket.schemas.avro_bodies import AvroBodies
+from sprocket.schemas.framing import join
 from sprocket.spark.options.write_options import write_options
 from sprocket.spark.writing.encoding import encoded
 from sprocket.spark.writing.rows import check_columns
@@ -52,6 +54,19 @@ def test_avro_is_by_its_schema_and_a_row_that_does_not_fit_is_named() -> None:
     wrong = pa.RecordBatch.from_pydict({"value": pa.array([one, {"id": None}], kind)})
     with pytest.raises(UsageError, match="row 2 of this task"):
         list(encoded([batch, wrong], options))
+
+
+def test_json_is_checked_by_its_schema(tmp_path: Path) -> None:
+    pytest.importorskip("jsonschema")
+    schema = '{"properties": {"amount": {"minimum": 1}}}'
+    (tmp_path / "7.json").write_text(schema)
+    fits, misfit = {"id": "a", "amount": 1.5}, {"id": "b", "amount": 0.5}
+    folder = {"schemaRegistry": str(tmp_path), "schemaSubject": "7"}
+    assert bodies([fits], bodyFormat="json", bodySchema=schema) == [b'{"id":"a","amount":1.5}']
+    assert bodies([fits], bodyFormat="json", **folder) == [join(7, b'{"id":"a","amount":1.5}')]
+    for given in ({"bodySchema": schema}, folder):
+        with pytest.raises(UsageError, match=r"row 1 of this task: .*at \$\.amount: 0\.5 is less"):
+            bodies([fits, misfit], bodyFormat="json", **given)
 
 
 def test_without_a_format_batches_are_as_they_were() -> None:

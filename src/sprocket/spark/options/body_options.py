@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from sprocket.base.errors import ConfigError, UsageError
 from sprocket.spark.options import values
 from sprocket.spark.options.declare import option
+from sprocket.spark.options.profile import ProfileOptions
 
 if TYPE_CHECKING:
-    from sprocket.schemas.choice import SchemaChoice
-    from sprocket.schemas.http_registry import RegistryAccess
+    from sprocket.schemas.choice import Registry, SchemaChoice
 
 FORMATS = ("json", "avro", "protobuf")
+#: The registry that is the profile's.
+PROFILES = "profile"
 
 
 def body_format(name: str, value: str) -> str:
@@ -31,7 +33,7 @@ def body_format(name: str, value: str) -> str:
 def body_schema(name: str, value: str) -> bytes | str:
     """A text as it is, or the content of the file that it names."""
     text = values.text(name, value)
-    if text[:1] in ("{", "[", '"') or len(text) > 4096 or "\0" in text:
+    if _is_json(text) or len(text) > 4096 or "\0" in text:
         return text
     try:
         is_file = Path(text).is_file()
@@ -44,8 +46,17 @@ def body_schema(name: str, value: str) -> bytes | str:
     return read_schema(Path(text))
 
 
+def _is_json(text: str) -> bool:
+    return text.lstrip()[:1] in ("{", "[", '"')
+
+
+def _is_word(text: str) -> bool:
+    """Whether a text cannot be columns as DDL, which have a name and a type each."""
+    return len(text.replace(":", " ").split()) < 2
+
+
 @dataclass(frozen=True)
-class BodyOptions:
+class BodyOptions(ProfileOptions):
     """How bodies are decoded into columns, or encoded from a column."""
 
     body_format: str | None = option(
@@ -57,8 +68,9 @@ class BodyOptions:
     body_schema: bytes | str | None = option(
         "bodySchema",
         body_schema,
-        "The schema of bodies: for JSON columns as DDL, `id string, amount double`; for Avro a "
-        "file or the schema itself; for Protobuf a file, made by "
+        "The schema of bodies: for JSON a JSON Schema, as a file or itself, that bodies are "
+        "checked by, or only columns as DDL, `id string, amount double`; for Avro a file or the "
+        "schema itself; for Protobuf a file, made by "
         "`protoc --include_imports --descriptor_set_out`.",
     )
     body_message: str | None = option(
@@ -68,7 +80,8 @@ class BodyOptions:
         "schemaRegistry",
         values.text,
         "Where schemas are whose numbers bodies begin with: a URL, or a folder with files such as "
-        "`17.avsc`, which all tasks must reach under this path.",
+        "`17.avsc`, which all tasks must reach under this path; or `profile` for the one of "
+        "`profile`, with its user.",
     )
     registry_subject: str | None = option(
         "schemaSubject",
@@ -104,13 +117,16 @@ class BodyOptions:
             return
         if self.registry is None and self.registry_subject is not None:
             raise ConfigError("option schemaSubject goes with schemaRegistry")
+        self._check_registry()
         if self.body_message is not None and self.body_format != "protobuf":
             raise ConfigError("option bodyMessage goes with bodyFormat protobuf")
-        if self.body_format != "json":
-            if self.body_schema is None and self.registry is None:
-                raise ConfigError(f"{self.body_format} needs bodySchema, or schemaRegistry")
-            if self.body_format == "protobuf" and isinstance(self.body_schema, str):
-                raise ConfigError(f"option bodySchema: no such file: {self.body_schema[:200]}")
+        given = self.body_schema
+        if self.body_format != "json" and given is None and self.registry is None:
+            raise ConfigError(f"{self.body_format} needs bodySchema, or schemaRegistry")
+        if isinstance(given, str):
+            is_columns = self._columns() is not None
+            if self.body_format == "protobuf" or (is_columns and _is_word(given)):
+                raise ConfigError(f"option bodySchema: no such file: {given[:200]}")
         try:
             self.choice(None).codec()  # so that the driver says what is wrong
         except ConfigError:
@@ -130,22 +146,45 @@ class BodyOptions:
         from sprocket.schemas.registered import SchemaKind
 
         given, kind = self.body_schema, SchemaKind(self.body_format or "json")
-        if kind is SchemaKind.AVRO and isinstance(given, bytes):
+        if kind is not SchemaKind.PROTOBUF and isinstance(given, bytes):
             given = decode_strictly(given, "bodySchema")
+        columns = self._columns()
         subject = self.registry_subject or (None if topic is None else f"{topic}-value")
         is_number = subject is not None and subject.isdecimal()
         return SchemaChoice(
             kind,
-            text=given if kind is SchemaKind.AVRO and isinstance(given, str) else None,
+            text=given if isinstance(given, str) and columns is None else None,
             files=files_of(given) if isinstance(given, bytes) else (),
             message=self.body_message,
             registry=self._registry(),
             writes=int(subject) if subject is not None and is_number else subject,
+            is_checked=columns is None,
         )
 
-    def _registry(self) -> RegistryAccess | Path | None:
+    def _columns(self) -> str | None:
+        """The DDL that says the columns of JSON; None where a schema does, or nothing."""
+        given = self.body_schema
+        if self.body_format != "json" or not isinstance(given, str) or _is_json(given):
+            return None
+        return given
+
+    def _check_registry(self) -> None:
+        if self.registry != PROFILES:
+            return
+        if self.profile is None:
+            raise ConfigError("schemaRegistry profile goes with the option profile")
+        for name, given in (
+            ("User", self.registry_user), ("Password", self.registry_password),
+            ("Token", self.registry_token), ("Authorities", self.registry_authorities),
+        ):  # fmt: skip
+            if given is not None:
+                raise ConfigError(f"give schemaRegistry{name} or schemaRegistry profile, not both")
+
+    def _registry(self) -> Registry | None:
         if self.registry is None:
             return None
+        if self.registry == PROFILES and (profile := self.read_profile()) is not None:
+            return profile.schema_registry()
         if "://" not in self.registry:
             return Path(self.registry)
         from sprocket.schemas.http_registry import RegistryAccess
@@ -171,13 +210,14 @@ class BodyOptions:
         from sprocket.schemas.arrow_types import arrow_type, ddl
         from sprocket.schemas.registered_bodies import RegisteredBodies
 
-        if self.body_format == "json":
-            if not isinstance(self.body_schema, str):
-                raise ConfigError(
-                    "JSON does not say what columns it has: give bodySchema, such as "
-                    "`id string, amount double`, or a schema with a column value"
-                )
-            return f"struct<{self.body_schema}>"
+        columns = self._columns()
+        if columns is not None:
+            return f"struct<{columns}>"
+        if self.body_format == "json" and self.body_schema is None and self.registry is None:
+            raise ConfigError(
+                "JSON does not say what columns it has: give bodySchema, a JSON Schema or columns "
+                "such as `id string, amount double`; or a schema with a column value"
+            )
         choice = self.choice(topics[0] if len(topics) == 1 else None)
         codec = choice.codec()
         if isinstance(codec, RegisteredBodies):

@@ -1,8 +1,4 @@
-"""The options that say as whom brokers are asked: a profile, or keys and TLS themselves.
-
-Options travel to the tasks with all their values. Of a profile only the name and the path of its
-file do: the driver reads it when a query starts, and each task on its own machine.
-"""
+"""The options that say as whom brokers are asked: a profile, or keys and TLS themselves."""
 
 from __future__ import annotations
 
@@ -13,10 +9,10 @@ from sprocket.base.errors import ConfigError
 from sprocket.protocol.signing import Signer
 from sprocket.spark.options import values
 from sprocket.spark.options.declare import given_of, option
+from sprocket.spark.options.profile import ProfileOptions
 from sprocket.spark.options.tls import TlsOptions
 
 if TYPE_CHECKING:
-    from sprocket.remoting.profiles import ProfileConfig
     from sprocket.remoting.tls.settings import ClientTls
 
 Options = TypeVar("Options")
@@ -25,21 +21,8 @@ NO_SERVERS = "option namesrvAddr is missing: the name servers, host:port, or a p
 
 
 @dataclass(frozen=True)
-class Credentials(TlsOptions):
+class Credentials(ProfileOptions, TlsOptions):
     """A profile; or TLS, and keys of the user for brokers with access control."""
-
-    profile: str | None = option(
-        "profile",
-        values.text,
-        "Name of a table `[profile.NAME]` with name servers, keys and TLS, instead of options with "
-        "secrets. Every machine reads it from its `configFile`.",
-    )
-    config_file: str | None = option(
-        "configFile",
-        values.text,
-        "File (TOML) with the profile, under this path on the driver and on every machine with "
-        "tasks. Default: the variable `SPROCKET_CONFIG` of each process.",
-    )
 
     access_key: str | None = option(
         "accessKey", values.text, "The user's key, for brokers with access control (`aclEnable`)."
@@ -75,24 +58,6 @@ class Credentials(TlsOptions):
         """
         profile = self.read_profile()
         return self.own_tls() if profile is None else profile.tls_of_client()
-
-    def read_profile(self) -> ProfileConfig | None:
-        """What the profile says now on this machine; None without one.
-
-        Nothing keeps it in the options: they are sent to other machines.
-
-        Raises:
-            ConfigError: it cannot be read or used.
-        """
-        if self.profile is None:
-            return None
-        # Most tasks have no profile, and need not load what reads one.
-        from sprocket.remoting.profiles import Profile
-
-        try:
-            return Profile.named(self.profile, self.config_file).read()
-        except ConfigError as error:
-            raise ConfigError(f"option profile: {error}") from None
 
     def check_credentials(self) -> None:
         """Raises ConfigError for half of the keys, a token without them, or TLS that is not on."""

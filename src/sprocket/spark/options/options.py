@@ -16,7 +16,7 @@ from sprocket.base.errors import ConfigError
 from sprocket.filter.tags import ALL, TagFilter
 from sprocket.message.queue import QueueId
 from sprocket.spark.options import declare, positions, values
-from sprocket.spark.options.body_options import BodyOptions, DecodeOptions
+from sprocket.spark.options.body_options import PROFILES, BodyOptions, DecodeOptions
 from sprocket.spark.options.credentials import NO_SERVERS, Credentials, with_servers
 from sprocket.spark.options.declare import option
 from sprocket.spark.options.positions import PositionKind, QueuePositions
@@ -311,6 +311,8 @@ class StoreOptions(DecodeOptions, Pushed, SelectionOptions):
         """Raises ConfigError where options contradict each other."""
         super().check()
         self.check_bodies()
+        if (self.profile or self.config_file) and self.registry != PROFILES:
+            raise ConfigError("a store needs no profile but for schemaRegistry profile")
 
 
 #: The ways of reading, and what an error calls them.

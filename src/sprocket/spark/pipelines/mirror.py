@@ -30,6 +30,7 @@ from sprocket.spark.pipelines.parts.job import (
     every_setting,
     follows_setting,
     setting,
+    to_profile_setting,
 )
 from sprocket.spark.pipelines.parts.offsets import Offsets
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sprocket.admin.caller import Caller
+    from sprocket.remoting.profiles import Profile
     from sprocket.remoting.tls.settings import ClientTls
 
 #: The property with the origin of a message: `orders@broker-a:3/17`.
@@ -97,7 +99,12 @@ class Mirrored:
 class Mirror(TableSettings, TopicJob):
     """Copies topics of one cluster to another, in order, with a map of offsets."""
 
-    to_nameservers: str = setting("Name servers of the target.", option="to-nameserver")
+    to_nameservers: str | None = setting(
+        "Name servers of the target; without it, those of its profile.",
+        option="to-nameserver",
+        default=None,
+    )
+    to_profile: Profile | None = to_profile_setting()  # noqa: RUF009 - a dataclass field
     folder: str = setting(
         "Folder of its own for the progress and the map of offsets.", option="state"
     )
@@ -130,7 +137,8 @@ class Mirror(TableSettings, TopicJob):
             SprocketError: reading or writing failed; the next run continues from there.
         """
         started = time.monotonic()
-        if self.to_nameservers == self.nameservers and not self.prefix:
+        target = self.target
+        if target.nameservers == self.nameservers and not self.prefix:
             raise UsageError("a cluster into itself needs a prefix")
         batches = self.opened(session, self.folder, (), before=())
         crossing = _Crossing(self, session, batches)
@@ -143,7 +151,7 @@ class Mirror(TableSettings, TopicJob):
         is_whole = run_query(writer, watch)
         followed: tuple[translate.TranslatedOffset, ...] = ()
         if self.groups and not batches.is_empty:
-            follower = translate.GroupOffsetSync(self.servers, self.target, batches.read())
+            follower = translate.GroupOffsetSync(self.servers, target, batches.read())
             followed = follower.move(self.groups)
         return Mirrored(
             rows=batches.totals.get("rows", 0),
@@ -156,8 +164,14 @@ class Mirror(TableSettings, TopicJob):
 
     @property
     def target(self) -> Servers:
-        """The cluster that is written to."""
-        return self.servers.another(self.to_nameservers, self.to_keys, self.to_tls)
+        """The cluster that is written to; errors as `Servers.another`."""
+        given = (self.to_keys, self.to_tls, self.to_profile)
+        return self.servers.another(self.to_nameservers, *given)
+
+    def check(self) -> None:
+        """See `Job.check`."""
+        _ = self.target
+        super().check()
 
     def target_of(self, topic: str) -> str:
         """The topic's name at the target."""

@@ -23,7 +23,7 @@ from sprocket.spark.pipelines import archive as archives
 from sprocket.spark.pipelines.parts import bodies, offsets
 from sprocket.spark.pipelines.parts.batch_folders import BATCH
 from sprocket.spark.pipelines.parts.folder import Folder
-from sprocket.spark.pipelines.parts.job import Job, setting
+from sprocket.spark.pipelines.parts.job import Job, setting, to_profile_setting
 from sprocket.spark.pipelines.parts.offsets import Offsets
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
 from sprocket.spark.pipelines.parts.queue_witnesses import QueueWitnesses
@@ -34,6 +34,7 @@ from sprocket.spark.pipelines.parts.slices import SliceProgress, Slices, WorkUni
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from sprocket.remoting.profiles import Profile
     from sprocket.remoting.tls.settings import ClientTls
 
 #: The property with the origin of a message: `orders@broker-a:3/17`.
@@ -127,6 +128,7 @@ class Replay(Job):
         option="to-nameserver",
         default=None,
     )
+    to_profile: Profile | None = to_profile_setting()  # noqa: RUF009 - a dataclass field
     allows_loss: bool = setting(
         "Continue if messages were deleted before they were read, instead of failing.",
         option="allow-loss",
@@ -169,20 +171,22 @@ class Replay(Job):
         check_topic(self.to)
         if not (self.archive or self.topics):
             raise UsageError("say what to replay: an archive, or topics")
-        is_same = self.to_nameservers in (None, self.nameservers)
+        is_same = self._target.nameservers == self.nameservers
         if not self.archive and self.to in self.topics and is_same and self.until_ms is None:
             raise UsageError(f"{self.to} into itself needs an end: until")
 
     @property
     def _target(self) -> Servers:
-        if self.to_nameservers is None:
+        if self.to_nameservers is None and self.to_profile is None:
             return self.servers
-        return self.servers.another(self.to_nameservers, self.to_keys, self.to_tls)
+        given = (self.to_keys, self.to_tls, self.to_profile)
+        return self.servers.another(self.to_nameservers, *given)
 
     def _name(self) -> str:
+        more = () if self.to_profile is None else ("to_profile",)
         return self.digest(
             "nameservers", "to", "archive", "topics", "since_ms", "until_ms", "where",
-            "to_nameservers",
+            "to_nameservers", *more,
         )  # fmt: skip
 
     def _stored(self, session: SparkSession) -> Iterator[WorkUnit]:

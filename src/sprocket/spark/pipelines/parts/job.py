@@ -13,6 +13,7 @@ from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from sprocket.base.errors import UsageError
+from sprocket.spark.options.body_options import PROFILES
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
 from sprocket.spark.pipelines.parts.servers import AccessKeys, Servers
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from sprocket.remoting.tls.settings import ClientTls
     from sprocket.spark.pipelines.parts.report import Report
 
-Kind = Literal["text", "words", "whole", "number", "switch", "time"]
+Kind = Literal["text", "words", "whole", "number", "switch", "time", "profile"]
 
 
 class FieldInfo(NamedTuple):
@@ -35,7 +36,7 @@ class FieldInfo(NamedTuple):
         doc: one sentence.
         option: its name on the command line, without the dashes.
         kind: how the command line parses it. `words` may be repeated; a `time` is ms since 1970
-            in the library.
+            in the library, and a `profile` a `Profile`.
         choices: the allowed texts; empty for any.
     """
 
@@ -76,6 +77,12 @@ def batch_rows_setting(most: int) -> Any:
     """Declares the size of a job's micro-batches."""
     doc = "Most messages in one micro-batch."
     return setting(doc, option="batch-rows", kind="whole", default=most)
+
+
+def to_profile_setting() -> Any:
+    """Declares the profile of a second cluster that a job writes to."""
+    doc = "Profile of the cluster to write to, with its keys and TLS."
+    return setting(doc, option="to-profile", kind="profile", default=None)
 
 
 def settings(kind: type[Job]) -> list[tuple[Field[Any], FieldInfo]]:
@@ -156,7 +163,8 @@ class Job:
             if not separator or not name.strip():
                 raise UsageError(f"an option is NAME=VALUE, not {text!r}")
             chosen[name.strip()] = value
-        if any(name.lower() == "schemaregistry" for name in chosen):
+        registry = next((chosen[name] for name in chosen if name.lower() == "schemaregistry"), None)
+        if registry not in (None, PROFILES):
             # Secrets do not belong into a command.
             from sprocket.schemas.http_registry import ENVIRONMENT
 

@@ -22,6 +22,15 @@ class Progress(NamedTuple):
     per_second: float | None
     behind: int | None
 
+    def in_words(self) -> str:
+        """One line of text."""
+        said = f"{self.rows:,} messages"
+        if self.per_second is not None:
+            said += f", {self.per_second:,.0f}/s"
+        if self.behind is not None:
+            said += f", lag {self.behind:,}"
+        return said
+
 
 #: Called by a running pipeline after each piece of work.
 Watch = Callable[[Progress], None]

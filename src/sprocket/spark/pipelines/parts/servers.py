@@ -74,13 +74,29 @@ class Servers:
         return found
 
     def another(
-        self, nameservers: str, keys: AccessKeys | None, tls: ClientTls | Literal[False] | None
+        self,
+        nameservers: str | None,
+        keys: AccessKeys | None,
+        tls: ClientTls | Literal[False] | None,
+        profile: Profile | None = None,
     ) -> Servers:
         """A second cluster, for which keys and TLS of this one count if it has none of its own.
 
         Args:
+            nameservers: None for those of its profile.
             tls: False for plain connections, whatever this cluster's are.
+            profile: of the second cluster. Nothing of this one counts beside it.
+
+        Raises:
+            UsageError: nothing says where the cluster is, or as whom it is asked is said twice.
+            ConfigError: the profile cannot be read.
         """
+        if not nameservers and profile is not None:
+            nameservers = ";".join(profile.read().nameservers)
+        if not nameservers:
+            raise UsageError("which target? Give to-nameserver, or a to-profile with name servers")
+        if profile is not None:
+            return Servers(nameservers, keys, tls or None, profile)
         if self.profile is not None and keys is None and tls is None:
             return Servers(nameservers, profile=self.profile)
         its_tls = self.tls if tls is None else tls or None
