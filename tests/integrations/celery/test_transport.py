@@ -174,6 +174,25 @@ def test_a_get_receives_one_message(connect: Any, queue: Any) -> None:
     assert bound.purge() == 2
 
 
+def test_a_queue_with_a_highest_priority_delivers_what_is_more_urgent_first(
+    node: NodeThread, connect: Any
+) -> None:
+    queue = kombu.Queue(node.group(), kombu.Exchange("x"), routing_key="key", max_priority=9)
+    for priority in (None, 3, 9, 99, 1):
+        publish(connect(), queue, str(priority), priority=priority)
+    past = {"eta": "2001-01-01T00:00:00+00:00"}
+    publish(connect(), queue, "4", priority=4, headers=past)
+    taken = Taken(connect(), [queue])
+    for message in taken.wait(6):
+        message.ack()
+    assert taken.bodies == ["9", "99", "4", "3", "1", "None"]
+    assert taken.messages[0].properties["priority"] == 9
+    for wrong in (-1, 256, "9"):
+        named = {"x-max-priority": wrong}
+        with pytest.raises(ConfigError, match="priority"):
+            kombu.Queue("q", queue_arguments=named)(connect().default_channel).queue_declare()
+
+
 def test_a_task_with_an_eta_waits_at_the_broker(connect: Any, queue: Any) -> None:
     due = time.time() + 1.5
     eta = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(due)) + f".{int(due % 1 * 1e6):06}+00:00"

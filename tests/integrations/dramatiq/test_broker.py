@@ -63,6 +63,24 @@ def dead_letters(node: NodeThread, queue: str) -> int:
         return queues.count(f"%DLQ%{queue}")
 
 
+def test_what_is_more_urgent_runs_first(own_rocketmq: NodeThread) -> None:
+    options = QueueOptions(max_priority=5)
+    broker = RocketMQDramatiqBroker(own_rocketmq.nameservers, options=options)
+    ran: list[str] = []
+
+    @dramatiq.actor(broker=broker)
+    def note(word: str) -> None:
+        ran.append(word)
+
+    note.send("later")
+    note.send_with_options(args=("usual",), broker_priority=2)
+    note.send_with_options(args=("urgent",), broker_priority=5)
+    with working(broker, threads=1):
+        until(lambda: len(ran) == 3)
+    broker.close()
+    assert ran == ["urgent", "usual", "later"]
+
+
 def test_actors_run_once_and_delays_wait_at_the_broker(broker: RocketMQDramatiqBroker) -> None:
     ran: list[tuple[int, float]] = []
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprocket.integrations.queues.due_times import DUE, hop_of, wait_of
+from sprocket.integrations.queues.due_times import DUE, PRIORITY, hop_of, priority_of, wait_of
 
 
 def test_a_task_that_is_due_soon_waits_in_one_message_and_a_late_one_in_hops() -> None:
@@ -32,3 +32,4 @@ def test_the_hops_end_at_the_time_when_the_task_is_due(due: int, now: int, longe
 def test_a_time_that_is_none_is_passed_over() -> None:
     for text in ("", "x", "-5", "1e9", "²", "9" * 5_000):
         assert hop_of({DUE: text}, 0) is None
+        assert priority_of({PRIORITY: text}) == 0

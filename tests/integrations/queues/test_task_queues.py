@@ -163,7 +163,10 @@ def test_a_rejected_task_is_a_dead_letter_and_a_purge_counts_what_it_takes() -> 
 
 
 def test_settings_that_cannot_be_are_refused() -> None:
-    for wrong in ({"invisible_ms": 0}, {"queues": True}, {"delay_max_ms": 1.5}, {"prefix": 3}):
+    for wrong in (
+        {"invisible_ms": 0}, {"queues": True}, {"delay_max_ms": 1.5}, {"prefix": 3},
+        {"max_priority": 256}, {"max_priority": True},
+    ):  # fmt: skip
         with pytest.raises(ConfigError):
             QueueOptions(**wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError):

@@ -126,6 +126,25 @@ def test_a_delay_waits_at_the_broker(own_rocketmq: NodeThread) -> None:
     run(scenario())
 
 
+def test_what_is_more_urgent_runs_first(own_rocketmq: NodeThread) -> None:
+    broker = made(own_rocketmq, options=QueueOptions(max_priority=5))
+    ran: list[int] = []
+
+    @broker.task
+    async def note(priority: int) -> None:
+        ran.append(priority)
+
+    async def scenario() -> None:
+        async with started(broker):
+            for priority in (0, 5, 2):
+                await note.kicker().with_labels(priority=priority).kiq(priority)
+            async with worker(broker):
+                await until(lambda: len(ran) == 3, "all ran")
+
+    run(scenario())
+    assert ran == [5, 2, 0]
+
+
 def test_a_task_that_fails_is_done_unless_a_middleware_sends_it_again(
     own_rocketmq: NodeThread,
 ) -> None:

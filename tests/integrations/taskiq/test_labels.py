@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sprocket.base.errors import UsageError
-from sprocket.integrations.taskiq.labels import due_of, queue_of
+from sprocket.integrations.taskiq.labels import due_of, priority_of, queue_of
 
 
 @given(st.floats(0.001, 10**8), st.integers(0, 2**42))
@@ -36,3 +36,12 @@ def test_a_task_goes_to_the_queue_of_its_label() -> None:
     for wrong in ("", 3, b"mail"):
         with pytest.raises(UsageError, match="queue_name"):
             queue_of({"queue_name": wrong}, "taskiq")
+
+
+def test_a_priority_is_a_whole_number() -> None:
+    found = [priority_of(each) for each in ({}, {"priority": None}, {"priority": 7})]
+    assert found == [0, 0, 7]
+    assert priority_of({"priority": "7"}) == 7
+    for wrong in ("high", True, 1.5, "²", [1], "9" * 5_000):
+        with pytest.raises(UsageError, match="priority"):
+            priority_of({"priority": wrong})

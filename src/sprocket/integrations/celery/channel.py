@@ -17,19 +17,28 @@ from queue import Empty
 from typing import Any, ClassVar
 
 from kombu.transport import virtual
+from kombu.transport.base import to_rabbitmq_queue_arguments
 from kombu.transport.virtual import exchange as exchanges
 
 from sprocket.base.errors import SprocketError
 from sprocket.integrations.celery.channel_messages import ChannelMessages, Delivered
-from sprocket.integrations.celery.messages import body_of, due_of, expiry_of, message_of
+from sprocket.integrations.celery.messages import (
+    body_of,
+    due_of,
+    expiry_of,
+    message_of,
+    priority_of,
+)
 from sprocket.integrations.celery.station import BlockingStation
 from sprocket.integrations.queues.mail import ANY_KEY, MailBox
+from sprocket.integrations.queues.options import check_max_priority
 from sprocket.message.message import StoredMessage
 from sprocket.message.pop_handle import POP_COUNT_MAX
 from sprocket.message.popped_message import PoppedMessage
 
 logger = logging.getLogger(__name__)
 
+_MAX_PRIORITY = "x-max-priority"
 #: Numbers of channels; that of a channel which is gone is not used again.
 _numbers = itertools.count(1)
 
@@ -118,10 +127,15 @@ class Channel(virtual.Channel):
 
     # Declarations
 
+    def prepare_queue_arguments(self, arguments: Any, **named: Any) -> Any:
+        """A queue's settings by AMQP's names; of these only `x-max-priority` is read."""
+        return to_rabbitmq_queue_arguments(arguments, **named)
+
     def _new_queue(self, queue: str, **named: Any) -> None:
         is_mail = bool(named.get("exclusive") or named.get("auto_delete"))
+        max_priority = check_max_priority((named.get("arguments") or {}).get(_MAX_PRIORITY, 0))
         self._mail_queues[queue] = is_mail
-        self._station.declare(queue, is_mail)
+        self._station.declare(queue, is_mail, max_priority)
 
     def _has_queue(self, queue: str, **_: Any) -> bool:
         return self._station.has(queue)
@@ -177,7 +191,7 @@ class Channel(virtual.Channel):
     def _put(self, queue: str, message: dict[str, Any], **_: Any) -> None:
         is_delayed = self.connection.settings.delays_at_broker
         due_ms = due_of(message) if is_delayed else None
-        self._station.put(queue, body_of(message), due_ms)
+        self._station.put(queue, body_of(message), due_ms, priority_of(message))
 
     # Receiving
 

@@ -64,3 +64,9 @@ def due_of(message: dict[str, Any]) -> int | None:
     except ValueError:
         return None
     return None if at.tzinfo is None else int(at.timestamp() * 1000)
+
+
+def priority_of(message: dict[str, Any]) -> int:
+    """The priority of a message; 0 if it has none."""
+    priority = message["properties"].get("priority")
+    return priority if isinstance(priority, int) else 0

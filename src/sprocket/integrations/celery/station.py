@@ -77,12 +77,12 @@ class Station(Lifecycle):
         """
         await self.queues.check()
 
-    async def declare(self, queue: str, is_mail: bool) -> None:
-        """Makes a queue: a topic, or a box for mail."""
+    async def declare(self, queue: str, is_mail: bool, max_priority: int) -> None:
+        """Makes a queue: a topic, or a box for mail, which knows no priorities."""
         if is_mail:
             await self.open_box(queue, f"queue {queue}")
         else:
-            await self.queues.declare(self._topic(queue))
+            await self.queues.declare(self._topic(queue), max_priority=max_priority)
 
     async def open_box(self, queue: str, address: str, pattern: str = ANY_KEY) -> None:
         """Has the mail for an address in a queue's box from now on."""
@@ -93,10 +93,10 @@ class Station(Lifecycle):
         if self._mail is not None:
             self._mail.close_box(queue)
 
-    async def put(self, queue: str, body: bytes, due_ms: int | None) -> None:
+    async def put(self, queue: str, body: bytes, due_ms: int | None, priority: int) -> None:
         """Sends a message to a queue: to its topic, or as mail if there is no such topic."""
         if self._box(queue) is None and await self._has_topic(queue):
-            await self.queues.send(self._topic(queue), body, due_ms=due_ms)
+            await self.queues.send(self._topic(queue), body, due_ms=due_ms, priority=priority)
         else:
             await self.post(f"queue {queue}", "", body)
 

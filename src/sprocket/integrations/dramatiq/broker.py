@@ -16,7 +16,11 @@ from dramatiq.errors import ConnectionClosed, QueueJoinTimeout, QueueNotFound
 from sprocket.base.errors import ReplyError, SendFailed, TransportError
 from sprocket.integrations.dramatiq.consumer import BlockingTaskQueues, PoppingConsumer
 from sprocket.integrations.queues.names import topic_of
-from sprocket.integrations.queues.options import QueueOptions
+from sprocket.integrations.queues.options import QueueOptions, priority_given
+
+#: The option of messages that dramatiq's broker for RabbitMQ has too: higher is more urgent, unlike
+#: with the `priority` of actors, which orders what a worker has fetched.
+_PRIORITY = "broker_priority"
 
 
 class RocketMQDramatiqBroker(Broker):
@@ -75,12 +79,14 @@ class RocketMQDramatiqBroker(Broker):
         Raises:
             QueueNotFound: its queue was not declared.
             IllegalMessage: it is too large, or the broker holds no messages for later.
+            UsageError: `broker_priority` is no whole number.
         """
         client, topic = self._opened(), self._topic(message.queue_name)
+        priority = priority_given(_PRIORITY, message.options.get(_PRIORITY))
         self.emit_before("enqueue", message, delay)
         due_ms = client.now_ms() + int(delay) if delay else None
         try:
-            client.send(topic, message.encode(), due_ms=due_ms)
+            client.send(topic, message.encode(), due_ms=due_ms, priority=priority)
         except (SendFailed, TransportError) as error:
             raise ConnectionClosed(error) from error
         self.emit_after("enqueue", message, delay)

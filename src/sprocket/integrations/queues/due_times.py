@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 #: The property that names the time when a task is due, ms since 1970, while it travels in hops.
 DUE = "SPROCKET_DUE"
+#: The property that names its priority meanwhile: a message that waits cannot have one.
+PRIORITY = "SPROCKET_PRIORITY"
 #: A task that is due within this time is not sent on, ms: clocks differ by as much.
 _SOON_MS = 1_000
 
@@ -38,8 +40,14 @@ def wait_of(due_ms: int | None, now_ms: int, delay_max_ms: int) -> Wait:
 
 def hop_of(properties: Mapping[str, str], now_ms: int) -> int | None:
     """The time for which a message that was received is still too early; None if it is not."""
-    text = properties.get(DUE, "")
-    if not (text.isascii() and text.isdigit() and len(text) < 16):
-        return None
-    due = int(text)
-    return due if due - now_ms > _SOON_MS else None
+    due = _number(properties.get(DUE, ""))
+    return due if due is not None and due - now_ms > _SOON_MS else None
+
+
+def priority_of(properties: Mapping[str, str]) -> int:
+    """The priority of a task that travels in hops."""
+    return _number(properties.get(PRIORITY, "")) or 0
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

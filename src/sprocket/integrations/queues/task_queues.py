@@ -15,8 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
-from sprocket.admin import topic_changes
-from sprocket.admin.caller import Caller
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, RouteNotFound, SprocketError
 from sprocket.client.base.lifecycle import Lifecycle
@@ -28,13 +26,13 @@ from sprocket.client.producer import Producer
 from sprocket.client.pull_consumer import PullConsumer
 from sprocket.client.sending.sender import Sent
 from sprocket.client.simple_consumer import SimpleConsumer
-from sprocket.integrations.queues.due_times import DUE, hop_of, wait_of
+from sprocket.integrations.queues import topics
+from sprocket.integrations.queues.due_times import DUE, PRIORITY, hop_of, priority_of, wait_of
 from sprocket.integrations.queues.held_messages import HeldMessages
 from sprocket.integrations.queues.options import QueueOptions
 from sprocket.message.message import Message
 from sprocket.message.popped_message import PoppedMessage
 from sprocket.message.properties import RESERVED
-from sprocket.remoting.pool import Pool
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +63,8 @@ class TaskQueues(Lifecycle):
     ) -> None:
         self.options = options or QueueOptions()
         self._world = world
-        self._clock = (world or ClientEnvironment.real()).clock
+        environment = world or ClientEnvironment.real()
+        self._clock, self._entropy = environment.clock, environment.entropy
         client: dict[str, Any] = dict(self.options.client)
         self._client = ClientConfig(**client)
         self.producer = Producer(
@@ -79,6 +78,8 @@ class TaskQueues(Lifecycle):
         self._stack: AsyncExitStack | None = None
         #: Topics that were seen, or were made here.
         self._known: set[str] = set()
+        #: The highest priority of topics that were declared with priorities.
+        self._max_priorities: dict[str, int] = {}
         self._held: dict[str, HeldMessages] = {}
         self._opening: dict[str, asyncio.Task[HeldMessages]] = {}
 
@@ -124,16 +125,28 @@ class TaskQueues(Lifecycle):
         self._known.add(topic)
         return True
 
-    async def declare(self, topic: str, queues: int | None = None) -> None:
-        """Makes a topic, unless it exists or this user may not make topics."""
-        if await self.exists(topic) or not self.options.create_topics:
+    async def declare(
+        self, topic: str, queues: int | None = None, max_priority: int | None = None
+    ) -> None:
+        """Makes a topic, unless it exists or this user may not make topics.
+
+        Args:
+            queues: how many it has on each broker; None as the options say.
+            max_priority: the highest priority of its messages; 0 for none, None as the options say.
+        """
+        highest = self.options.max_priority if max_priority is None else max_priority
+        is_news = highest > 0 and self._max_priorities.get(topic) != highest
+        if highest:
+            self._max_priorities[topic] = highest
+        if await self.exists(topic):
+            if is_news:
+                await topics.check_priorities(self._client, self._nameservers, topic, highest)
+            return
+        if not self.options.create_topics:
             return
         count = queues or self.options.queues
-        wanted = topic_changes.TopicSettings(read_queues=count, write_queues=count)
         try:
-            async with Pool(signer=self._client.signer(), tls=self._client.tls_of_client()) as pool:
-                caller = Caller(pool, self._nameservers)
-                await topic_changes.create(caller, topic, wanted=wanted)
+            await topics.make(self._client, self._nameservers, topic, count, highest)
         except SprocketError as error:
             logger.warning("topic %s is not made, the first message may do it: %s", topic, error)
             return
@@ -147,6 +160,7 @@ class TaskQueues(Lifecycle):
         body: bytes,
         *,
         due_ms: int | None = None,
+        priority: int = 0,
         tag: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Sent:
@@ -154,17 +168,28 @@ class TaskQueues(Lifecycle):
 
         Args:
             due_ms: the time, ms since 1970; None for at once.
+            priority: a higher one is received first, if the topic was declared with priorities.
 
         Raises:
             SendFailed, UsageError: as `Producer.send`.
             IllegalMessage: the broker holds no messages, or not for so long.
         """
         wait = wait_of(due_ms, self.now_ms(), self.options.delay_max_ms)
-        given = {k: v for k, v in (properties or {}).items() if k != DUE}
+        given = {k: v for k, v in (properties or {}).items() if k not in (DUE, PRIORITY)}
+        highest = self._max_priorities.get(topic)
+        level = None if highest is None else max(0, min(priority, highest))
         if wait.due is not None:
             given[DUE] = str(wait.due)
+            if priority > 0:
+                given[PRIORITY] = str(priority)
+        if wait.deliver_at is None or level is None:
+            message = Message(topic, body, tag=tag, properties=given, deliver_at=wait.deliver_at,
+                              priority=level)  # fmt: skip
+            return await self.producer.send(message)
+        # A message that waits has no priority, and keeps the queue that it was sent to.
         message = Message(topic, body, tag=tag, properties=given, deliver_at=wait.deliver_at)
-        return await self.producer.send(message)
+        choose = topics.queue_of_priority(level, self._entropy)
+        return await self.producer.send(message, queue_selector=choose)
 
     async def receive(self, topic: str, count: int, wait_ms: float) -> list[PoppedMessage]:
         """Receives and holds messages of a topic; an empty list if none come in time.
@@ -272,7 +297,12 @@ class TaskQueues(Lifecycle):
     async def _send_on(self, message: PoppedMessage, due_ms: int) -> None:
         kept = {k: v for k, v in message.properties.items() if k not in RESERVED}
         await self.send(
-            message.topic, message.body, due_ms=due_ms, tag=message.tag, properties=kept
+            message.topic,
+            message.body,
+            due_ms=due_ms,
+            priority=priority_of(message.properties),
+            tag=message.tag,
+            properties=kept,
         )
 
 

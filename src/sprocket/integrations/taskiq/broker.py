@@ -16,7 +16,7 @@ from sprocket.integrations.queues.names import topic_of
 from sprocket.integrations.queues.options import QueueOptions
 from sprocket.integrations.queues.queue_receiver import QueueReceiver
 from sprocket.integrations.queues.task_queues import TaskQueues
-from sprocket.integrations.taskiq.labels import due_of, queue_of
+from sprocket.integrations.taskiq.labels import due_of, priority_of, queue_of
 from sprocket.message.pop_handle import POP_COUNT_MAX
 
 
@@ -89,10 +89,11 @@ class RocketMQTaskiqBroker(AsyncBroker):
         queues = self._started()
         topic = self._topic(queue_of(message.labels, self.queue))
         due_ms = due_of(message.labels, queues.now_ms())
+        priority = priority_of(message.labels)
         if topic not in self._declared:
             await queues.declare(topic)
             self._declared.add(topic)
-        await queues.send(topic, message.message, due_ms=due_ms)
+        await queues.send(topic, message.message, due_ms=due_ms, priority=priority)
 
     async def listen(self) -> AsyncGenerator[AckableMessage, None]:
         """Receives the tasks of the queue, until a broker refuses for good.

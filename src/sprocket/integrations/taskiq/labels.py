@@ -1,6 +1,7 @@
 """The labels of taskiq's tasks that this broker reads. Pure.
 
-`delay` and `queue_name` have the meaning that they have for taskiq's brokers of RabbitMQ and Redis.
+`delay`, `queue_name` and `priority` have the meaning that they have for taskiq's brokers of
+RabbitMQ and Redis.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from sprocket.base.errors import UsageError
+from sprocket.integrations.queues.options import priority_given
 
 #: The label with the seconds after which a task may begin.
 DELAY = "delay"
 #: The label with the queue that a task goes to.
 QUEUE_NAME = "queue_name"
+#: The label with the priority of a task; a higher one is more urgent.
+PRIORITY = "priority"
 #: The longest delay, s: thirty years. Times beyond have more digits than brokers take.
 _DELAY_MAX = 30 * 365 * 24 * 3600
 
@@ -51,3 +55,12 @@ def queue_of(labels: Mapping[str, Any], default: str) -> str:
     if not isinstance(given, str) or not given:
         raise UsageError(f"the label {QUEUE_NAME} is the name of a queue, not {given!r}")
     return given
+
+
+def priority_of(labels: Mapping[str, Any]) -> int:
+    """The priority of a task with these labels; 0 if it has none.
+
+    Raises:
+        UsageError: it is no whole number.
+    """
+    return priority_given(f"the label {PRIORITY}", labels.get(PRIORITY))

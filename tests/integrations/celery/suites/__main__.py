@@ -2,9 +2,11 @@
 
 python -m tests.integrations.celery.suites                 all of them
 python -m tests.integrations.celery.suites kombu tasks     some: kombu, tasks, inspect, canvas
+python -m tests.integrations.celery.suites canvas --redis 127.0.0.1:6379   results in Redis
 
 Their source archives, of the versions that are installed, are downloaded by pip. Results of tasks
-are kept by `rpc://`, and for `canvas`, whose chords need a database, by SQLite.
+are kept by `rpc://`, and for `canvas`, whose chords need a database, by SQLite. With a Redis server
+(`pip install redis`) it keeps all results, and tests that ask for one run too.
 """
 
 from __future__ import annotations
@@ -87,8 +89,8 @@ def unpack(package: str, folder: Path) -> Path:
     return folder / archive.name.removesuffix(".tar.gz")
 
 
-def run(suite: Suite, folder: Path, nameservers: str) -> Outcome:
-    """Runs a suite in its folder."""
+def run(suite: Suite, folder: Path, nameservers: str, redis: str | None) -> Outcome:
+    """Runs a suite in its folder; with the address of a Redis server, results are kept there."""
     if suite.package == "kombu":
         shutil.copy(HERE / "kombu_cases.py", folder / suite.module)
     (folder / "pytest.ini").write_text("[pytest]\npython_classes = Test* test_*\n")
@@ -106,11 +108,18 @@ def run(suite: Suite, folder: Path, nameservers: str) -> Outcome:
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src"), str(folder)]),
             "SUITES_NAMESERVERS": nameservers,
             "TEST_BROKER": f"sprocket+rocketmq://{nameservers}",
-            "TEST_BACKEND": suite.backend,
+            "TEST_BACKEND": f"redis://{redis}" if redis else suite.backend,
+            **redis_of(redis),
             "WORKER_LOGLEVEL": "INFO",
         },
     )  # fmt: skip
     return read(report)
+
+
+def redis_of(address: str | None) -> dict[str, str]:
+    """Where Celery's tests find a Redis server."""
+    host, _, port = (address or "").partition(":")
+    return {"REDIS_HOST": host, "REDIS_PORT": port} if host else {}
 
 
 def read(report: Path) -> Outcome:
@@ -132,13 +141,16 @@ def main() -> int:
     """Runs the suites that are asked for, and says what became of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("suites", nargs="*", choices=[[], *SUITES], help="all, unless named")
-    names = parser.parse_args().suites or list(SUITES)
+    parser.add_argument("--redis", metavar="HOST:PORT", help="a Redis server for all results")
+    asked = parser.parse_args()
+    names = asked.suites or list(SUITES)
     outcomes = {}
     with tempfile.TemporaryDirectory() as path, NodeThread() as node:
         packages = {SUITES[name].package for name in names}
         folders = {each: unpack(each, Path(path)) for each in packages}
         for name in names:
-            outcomes[name] = run(SUITES[name], folders[SUITES[name].package], node.nameservers)
+            folder = folders[SUITES[name].package]
+            outcomes[name] = run(SUITES[name], folder, node.nameservers, asked.redis)
     for name, outcome in outcomes.items():
         sys.stdout.write(outcome.as_text(name))
     return any(each.failed for each in outcomes.values())
