@@ -30,7 +30,7 @@ WRAPPERS = frozenset(
 )
 
 #: Makes a plain value of one of Protobuf's, and counts the fields of messages.
-_Plain = Callable[[Any, "_Fields"], Any]
+_Plain = Callable[[Any, "_FieldCount"], Any]
 #: From here on a finite number is infinity as a float of 32 bits.
 _FLOAT_MAX = 3.4028235677973366e38
 #: A message of two bytes may stand for a hundred fields, each with its default, so a body of some
@@ -100,7 +100,7 @@ class ProtobufBodies:
         message = self._class()
         try:
             message.ParseFromString(body)
-            return self._plain(message, _Fields())
+            return self._plain(message, _FieldCount())
         except (DecodeError, OverflowError, ValueError, RecursionError) as error:
             raise BodyMismatch(f"it does not fit {self.descriptor.full_name}: {error}") from None
 
@@ -192,7 +192,7 @@ def stands_for(descriptor: Any) -> str | None:
     return name if name in WRAPPERS and is_value and not is_repeated(descriptor.fields[0]) else None
 
 
-class _Fields:
+class _FieldCount:
     """How many fields a body may still have."""
 
     __slots__ = ("left",)
@@ -217,7 +217,7 @@ def _message(descriptor: Any, made: dict[str, _Plain]) -> _Plain:
         return _SPECIAL.get(special, lambda message, _: message.value)
     fields: list[tuple[str, bool, _Plain]] = []
 
-    def plain(message: Any, left: _Fields) -> dict[str, Any]:
+    def plain(message: Any, left: _FieldCount) -> dict[str, Any]:
         left.take(len(fields))
         return {
             name: None
@@ -252,13 +252,13 @@ def _value(field: Any, made: dict[str, _Plain]) -> _Plain:
     return lambda value, _: value
 
 
-def _timestamp(message: Any, _: _Fields) -> datetime:
+def _timestamp(message: Any, _: _FieldCount) -> datetime:
     if not 0 <= message.nanos < 1_000_000_000:
         raise ValueError(f"a timestamp of {message.nanos} nanoseconds")
     return _EPOCH + timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
 
 
-def _duration(message: Any, _: _Fields) -> timedelta:
+def _duration(message: Any, _: _FieldCount) -> timedelta:
     seconds, nanos = message.seconds, message.nanos
     is_mixed = seconds < 0 < nanos or nanos < 0 < seconds
     if abs(seconds) > _DURATION_MAX or abs(nanos) >= 1_000_000_000 or is_mixed:
