@@ -110,9 +110,10 @@ def _read(disk: Disk, root: str, batch: int) -> LastBatch:
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not text: it is damaged, or no file of offsets") from None
     if lines[0] != VERSION:
+        found = shown(lines[0][:20])
         raise UsageError(
-            f"{path} has the version {shown(lines[0][:20])}, and only {VERSION} is known: the query "
-            "was started with another spark.sql.streaming.offsetLog.formatVersion"
+            f"{path} has the version {found}, and only {VERSION} is known: the query was started "
+            "with another spark.sql.streaming.offsetLog.formatVersion"
         )
     sources = {
         number: offsets
