@@ -115,6 +115,7 @@ def test_what_it_does_without_may_stand_in_the_file(line: str) -> None:
             "[store]\nlog_file_byte = 1\n",
             "s.toml:2: unknown setting 'store.log_file_byte'; did you mean 'log_file_bytes'?",
         ),
+        ("s.toml", "a = " + "[" * 5000, "s.toml: not valid TOML: it is nested too deep"),
         ("s.toml", "[brokre]\n", "s.toml:1: unknown table [brokre]; did you mean 'broker'?"),
         (
             "s.toml",

@@ -48,3 +48,9 @@ def test_a_file_that_is_missing_or_too_long_is_refused(file: Path, tmp_path: Pat
         read_secret_file(file, 3)
     with pytest.raises(ConfigError, match=r"cannot read .*none: No such file"):
         read_secret_file(tmp_path / "none", 3)
+
+
+@pytest.mark.parametrize("path", ["nowhere/secrets", "a\0b", "."])
+def test_what_cannot_be_read_is_named(path: str) -> None:
+    with pytest.raises(ConfigError, match="cannot read "):
+        read_secret_file(Path(path), 4)

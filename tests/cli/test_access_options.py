@@ -155,6 +155,11 @@ def test_a_profile_has_servers_and_tls(names: str, authority: Authority, tmp_pat
     )
     assert "127.0.0.1:1 cannot be reached" in elsewhere.err
     assert "valid" in sprocket("config", "check", str(file)).out
+    file.write_text("[profile.here]\ntls = true\n")
+    mixed = sprocket(
+        *listed, "--profile", "here", SPROCKET_CONFIG=str(file), NAMESRV_ADDR="127.0.0.1:1"
+    )
+    assert (mixed.code, "[profile.here] names no servers" in mixed.err) == (2, True)
     file.write_text("[profile.here]\nnameserver = 'n:9876'\n")
     wrong = "unknown setting 'profile.here.nameserver'; did you mean 'nameservers'?"
     assert wrong in sprocket("config", "check", str(file)).err

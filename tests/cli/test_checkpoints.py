@@ -69,6 +69,8 @@ def test_it_is_shown_and_set_by_time_offset_and_group(
         (("another", "--to", "first"), f"it reads {topic}"),
         ((topic, "--queue", "broker-b:0", "--to", "first"), "does not read"),
         ((topic, "--to", "first", "--offset", "3"), "give --to, or"),
+        ((topic, "--to", ""), "a time is first, last"),
+        ((topic, "--queue", "broker-a:0", "--offset", str(1 << 63)), "--offset"),
         ((topic, "--to", "first", "--source", "4"), "--source"),
     ):
         refused = checkpoint(own_rocketmq, "set", folder, *words, "--yes")

@@ -160,6 +160,7 @@ def test_a_group_is_moved_and_copied_and_its_lag_is_shown(node: str, topic: str)
         (),
         ("--to", "first", "--offset", "1"),
         ("--to", "yesterday"),
+        ("--to", ""),
         ("--offset", "1"),
         ("--queue", "nothing", "--offset", "1"),
     ],

@@ -86,6 +86,8 @@ def test_what_fits_is_kept(kind: pa.DataType, value: Any, expected: Any) -> None
         (UTC_TIME, 1_900_000_000, "not a time"),
         (UTC_TIME, datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))), "outside"),
         (pa.timestamp("us"), AT, "has a time zone"),
+        (pa.duration("us"), timedelta.max, "a duration of 999999999 days is too long"),
+        (pa.map_(pa.int32(), pa.string()), {"\u0663": "x"}, "not a whole number"),
         (pa.list_(pa.int32()), "12", "not a list"),
         (pa.list_(pa.int32()), [1, "x"], "not a whole number"),
         (pa.map_(pa.string(), pa.string()), [1], "not a map"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 pytest.importorskip("fastavro")
@@ -31,6 +33,22 @@ def test_items_without_bytes_are_bounded(items: str) -> None:
     with pytest.raises(BodyMismatch, match="items without bytes"):
         codec.decode(b"\x80\x7d" * 20_000 + b"\0")
     assert len(codec.decode(b"\x06\0")) == 3
+
+
+def test_records_without_bytes_are_bounded() -> None:
+    """A schema of a few lines may stand for 2^30 records, and a body of one byte for many nulls."""
+    inner: object = {"type": "record", "name": "r0", "fields": []}
+    for number in range(1, 31):
+        fields = [{"name": "a", "type": inner}, {"name": "b", "type": f"r{number - 1}"}]
+        inner = {"type": "record", "name": f"r{number}", "fields": fields}
+    with pytest.raises(BodyMismatch, match="more fields than bytes"):
+        AvroBodies(json.dumps(inner)).decode(b"")
+    fields = [{"name": f"n{number}", "type": "null"} for number in range(10_000)]
+    wide = {"type": "record", "name": "w", "fields": [{"name": "x", "type": "boolean"}, *fields]}
+    codec = AvroBodies(json.dumps({"type": "array", "items": wide}))
+    assert len(codec.decode(b"\x04\0\0\0")) == 2
+    with pytest.raises(BodyMismatch, match="more fields than bytes"):
+        codec.decode(b"\xc8\x01" + b"\0" * 101)
 
 
 @pytest.mark.parametrize(

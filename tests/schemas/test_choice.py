@@ -62,3 +62,8 @@ def test_what_does_not_go_together_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=reason):
         choose(kind, **given)
+
+
+@pytest.mark.parametrize("subject", ["9" * 5000, "\u0663", "12345678901", "orders-value", "-1"])
+def test_what_is_no_number_of_a_schema_is_a_subject(subject: str, tmp_path: Path) -> None:
+    assert choose("avro", registry=tmp_path, writes=subject).writes == subject

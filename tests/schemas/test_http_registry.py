@@ -77,6 +77,14 @@ def test_references_in_a_circle_and_without_end_are_bounded(served: Answers) -> 
         source(served).by_id(1)
 
 
+def test_what_a_schema_refers_to_is_bounded_together(served: Answers) -> None:
+    references = [{"name": f"n{number}", "subject": "s", "version": 1} for number in range(3)]
+    served.by_path["/schemas/ids/1"] = (200, {"schema": '"c"', "references": references})
+    served.by_path["/subjects/s/versions/1?deleted=true"] = (200, {"schema": " " * (3 << 20)})
+    with pytest.raises(SchemaInvalid, match=r"what it refers to have \d+ characters"):
+        source(served).by_id(1)
+
+
 def test_protobuf_comes_as_descriptors_under_the_names_of_its_imports(served: Answers) -> None:
     money, shop = (base64.b64encode(each).decode() for each in order_files())
     reference = {"name": "money.proto", "subject": "money", "version": 1}

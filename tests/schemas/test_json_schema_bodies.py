@@ -122,3 +122,36 @@ def test_models_of_pydantic_are_checked_too() -> None:
     assert encoded(model(id="o-1"), CODEC) == b'{"id":"o-1"}'
     with pytest.raises(BodyMismatch, match="non-empty"):
         encoded(model(id=""), CODEC)
+
+
+def _doubling(more: dict[str, Any]) -> str:
+    """A schema that applies its last part 2^40 times."""
+    parts: dict[str, Any] = {
+        f"a{number}": {"allOf": [{"$ref": f"#/$defs/a{number + 1}"}] * 2} for number in range(40)
+    }
+    return json.dumps({"$ref": "#/$defs/a0", **more, "$defs": {**parts, "a40": True}})
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"unevaluatedProperties": False}, {"unevaluatedItems": False}]
+)
+def test_a_schema_that_multiplies_itself_is_given_up(more: dict[str, Any]) -> None:
+    for body in (b"1", b"{}", b"[]"):
+        with pytest.raises(BodyMismatch, match="too many steps"):
+            JsonSchemaBodies(_doubling(more)).decode(body)
+
+
+@pytest.mark.parametrize("keyword", ["unevaluatedItems", "unevaluatedProperties"])
+def test_what_takes_the_square_of_a_bodys_size_is_bounded(keyword: str) -> None:
+    schema = {keyword: False, "prefixItems": [True] * 50, "properties": {"a": True}}
+    codec = JsonSchemaBodies(json.dumps(schema))
+    assert codec.decode(json.dumps([1] * 50).encode()) == [1] * 50
+    assert codec.decode(b'{"a": 1}') == {"a": 1}
+    many = [1] * 60_000 if keyword == "unevaluatedItems" else dict.fromkeys(map(str, range(60_000)))
+    with pytest.raises(BodyMismatch, match="too many steps"):
+        codec.decode(json.dumps(many).encode())
+
+
+def test_names_of_references_that_are_no_url_are_refused() -> None:
+    with pytest.raises(SchemaInvalid, match="Invalid IPv6 URL"):
+        JsonSchemaBodies('{"$id": "http://[::1", "$ref": "x"}', references=[("x", "{}")])

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pb2
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sprocket.schemas import protobuf_bodies
 from sprocket.schemas.descriptors import files_of
 from sprocket.schemas.errors import BodyMismatch, SchemaInvalid
 from sprocket.schemas.protobuf_bodies import ProtobufBodies
@@ -126,6 +129,50 @@ def test_durations_have_one_sign() -> None:
     codec = ProtobufBodies(order_files(), "google.protobuf.Duration")
     for value in (timedelta(seconds=-1.5), timedelta(days=3, microseconds=1), timedelta()):
         assert codec.decode(codec.encode(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("seconds", "nanos"), [(1, -1), (-1, 1), (0, 1_000_000_000), (315_576_000_001, 0)]
+)
+def test_a_duration_that_protobuf_does_not_have_is_refused(seconds: int, nanos: int) -> None:
+    body = Duration(seconds=seconds, nanos=nanos).SerializeToString()
+    codec = ProtobufBodies(order_files(), "google.protobuf.Duration")
+    with pytest.raises(BodyMismatch, match="a duration of"):
+        codec.decode(body)
+    with pytest.raises(BodyMismatch, match="is longer than"):
+        codec.encode(timedelta.max)
+
+
+def test_fields_that_need_no_bytes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An order within an order is two bytes, and nine fields of a dict."""
+    monkeypatch.setattr(protobuf_bodies, "_FIELDS_MAX", 100)
+    assert ORDERS.decode(_chain(9))
+    with pytest.raises(BodyMismatch, match="more than 100 fields"):
+        ORDERS.decode(_chain(12))
+
+
+def test_a_number_does_not_become_infinity() -> None:
+    codec = ProtobufBodies(order_files(), "google.protobuf.FloatValue")
+    assert codec.decode(codec.encode({"value": math.inf})) == math.inf
+    with pytest.raises(BodyMismatch, match="1e\\+300 is too large"):
+        codec.encode({"value": 1e300})
+
+
+def test_what_is_nested_too_deep_is_not_encoded() -> None:
+    value: dict[str, Any] = {}
+    for _ in range(100_000):
+        value = {"next": value}
+    with pytest.raises(BodyMismatch, match="nested too deep"):
+        ORDERS.encode(value)
+    while value:  # Python itself would free it by recursion
+        value = value.pop("next")
+
+
+def _chain(count: int) -> bytes:
+    body = b""
+    for _ in range(count):
+        body = b"\x32" + _varint(len(body)) + body
+    return body
 
 
 @given(st.binary(max_size=80))

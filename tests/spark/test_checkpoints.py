@@ -68,7 +68,8 @@ def changed(content: bytes) -> MemoryDisk:
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (b"v2\n{}\n-", "version v2"),
+        (b"v2\n{}\n-", "version 'v2'"),
+        (b"\x1b[31m\0", r"version '\\x1b"),
         (b"", "version"),
         (b"\xff\xfe", "not text"),
     ],
@@ -87,6 +88,11 @@ def test_what_is_no_file_of_offsets_is_refused(content: bytes, text: str) -> Non
         '{"orders":{"broker-a":{"0":1.5}}}',
         '{"orders":{"broker-a":{"0":true}}}',
         '{":read":{"orders":{"broker-a":{"0":[1]}}}}',
+        '{"orders":{"broker-a":{"0":-1}}}',
+        f'{{"orders":{{"broker-a":{{"0":{1 << 63}}}}}}}',
+        '{"orders":{"broker-a":{"-1":0}}}',
+        '{"\\u001b[31m":{"broker-a":{"0":1}}}',
+        '{"orders":{"\\ud800":{"0":1}}}',
         "null",
         "",
     ],
@@ -114,4 +120,10 @@ def test_a_source_of_another_kind_is_not_touched(source: int) -> None:
 @pytest.mark.parametrize("folder", ["hdfs://host/cp", "s3a://bucket/cp", "file://host/cp"])
 def test_a_folder_elsewhere_is_named(folder: str) -> None:
     with pytest.raises(UsageError, match="not on this machine"):
+        read_last(MemoryDisk(), folder)
+
+
+@pytest.mark.parametrize("folder", ["file:///%00", "a\0b", "http://["])
+def test_what_is_no_path_is_refused(folder: str) -> None:
+    with pytest.raises(UsageError, match=r"is no path|neither a folder nor a URL"):
         read_last(MemoryDisk(), folder)

@@ -61,6 +61,20 @@ def test_totals_add_up_and_gauges_are_those_of_the_last_batch() -> None:
     assert 'sprocket_spark_rows_total{query="archive"} 24' in metrics.text()
 
 
+def test_a_query_that_begins_anew_goes_on_with_its_name() -> None:
+    """Its new checkpoint has another id; no series may be there twice."""
+    metrics = QueryMetrics()
+    metrics.record(batch(0, 10, 30, 10))
+    metrics.onQueryTerminated(SimpleNamespace(id="q-1"))
+    metrics.record({**batch(0, 10, 30, 10), "id": "q-2"})
+    lines = metrics.text().splitlines()
+    series = [line.rpartition(" ")[0] for line in lines if not line.startswith("#")]
+    assert len(set(series)) == len(series)
+    assert 'sprocket_spark_rows_total{query="archive"} 20' in lines
+    metrics.onQueryTerminated(SimpleNamespace(id="q-1"))
+    assert "behind" in metrics.text()
+
+
 def test_queries_of_other_sources_are_left_out() -> None:
     metrics = QueryMetrics()
     given = batch(0, 10, 30, 10)

@@ -189,10 +189,15 @@ def test_a_mark_runs_a_test_in_virtual_time_whatever_runs_async_tests(
         @pytest.mark.virtual_time
         def test_sync(rocketmq):
             pass
+
+        @pytest.mark.virtual_time(17)
+        async def test_by_place(rocketmq):
+            pass
         """
     )
     done = outcome(pytester, "--strict-markers")
-    done.assert_outcomes(passed=4, failed=2)
+    done.assert_outcomes(passed=4, failed=3)
+    done.stdout.fnmatch_lines(["*virtual_time takes its arguments by name, such as seed=17*"])
     done.stdout.fnmatch_lines(["*orders-1 has 0 of 1 messages after 10 s*", "*with seed=11*"])
     done.stdout.fnmatch_lines(["*virtual time needs an async test; test_sync is none*"])
 

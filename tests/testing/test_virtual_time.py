@@ -134,6 +134,15 @@ def test_a_test_that_takes_no_cluster_has_only_the_time() -> None:
     story()
 
 
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [({"seed": ()}, "a seed"), ({"brokers": 0}, "one broker"), ({"nameservers": 0}, "one name s")],
+)
+def test_a_test_that_would_pass_without_a_run_is_refused(given: Any, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        virtual_time(**given)
+
+
 @pytest.mark.parametrize("decorate", [virtual_time, virtual_time(seed=1)])
 def test_a_plain_function_is_refused(decorate: Callable[..., Any]) -> None:
     def story() -> None: ...

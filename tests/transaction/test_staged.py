@@ -34,7 +34,9 @@ def test_a_record_says_what_it_was_made_from() -> None:
 
 
 def test_a_mark_is_never_that_of_an_ordinary_message() -> None:
-    assert mark_of(stored(staged(HEAD, b"", born_ms=5, born_host=HOST), log_offset=0)) > 0
+    """Those have 0 there, or where the record of which they were made begins."""
+    record = stored(staged(HEAD, b"", born_ms=5, born_host=HOST), log_offset=0)
+    assert 0 < mark_of(record) < record.size
 
 
 def test_other_records_are_refused() -> None:

@@ -149,7 +149,9 @@ def _toml_tables(file: ConfigFile, faults: list[str]) -> dict[str, Any]:
         return tomllib.loads(file.text)
     except tomllib.TOMLDecodeError as error:
         faults.append(f"{file.name}: not valid TOML: {error}")
-        return {}
+    except RecursionError:
+        faults.append(f"{file.name}: not valid TOML: it is nested too deep")
+    return {}
 
 
 def _take_toml(loaded: LoadedConfig, file: ConfigFile) -> None:

@@ -47,6 +47,8 @@ def read_secret_file(path: Path, bytes_max: int) -> SecretFile:
             content = file.read(bytes_max + 1)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:  # a path with a null character
+        raise ConfigError(f"cannot read {str(path)!a}: {error}") from None
     if len(content) > bytes_max:
         raise ConfigError(f"{path}: larger than {bytes_max} bytes")
     is_private = os.name != "posix" or _is_private(about.st_mode, about.st_uid, os.geteuid())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from sprocket.base.errors import UsageError
 from sprocket.cli import loading
 
 if TYPE_CHECKING:
@@ -120,7 +121,9 @@ def _profile(name: str, given: dict[str, Any], asks_by: str | None) -> Profile:
 
     profile = Profile.named(name)
     servers = profile.read().nameservers
-    if servers and asks_by is not None:
+    if asks_by is not None:
+        if not servers:  # those of the environment may be another cluster's, and get no keys of it
+            raise UsageError(f"[profile.{name}] names no servers: add nameservers, or --nameserver")
         given[asks_by] = ";".join(servers)
     return profile
 

@@ -148,7 +148,7 @@ def set_offsets(
     if only is not None and offset is not None:
         new = {only: offset}
     else:
-        new = _positions(nameserver, timeout, topic, to or "first")
+        new = _positions(nameserver, timeout, topic, "first" if to is None else to)
         new = {each: at for each, at in new.items() if only in (None, each)}
     if not new:
         raise UsageError(f"{to} gives no offset in {only or topic}")

@@ -187,7 +187,7 @@ def reset(
 
     if (to is None) == (offset is None):
         raise UsageError("give --to, or --queue with --offset")
-    start = start_at(to or "first", int(time.time() * 1000))
+    start = start_at("first" if to is None else to, int(time.time() * 1000))
     at_ms = {"first": positions.FIRST, "last": positions.LAST}.get(str(start), start)
     only = None if queue is None else QueueId(topic, *queue_of(queue))
     where = f"to {to}" if offset is None else f"to offset {offset}"

@@ -10,6 +10,7 @@ import typer
 
 from sprocket.base.errors import UsageError
 from sprocket.cli.access_options import with_access
+from sprocket.message.offsets import LONG_MAX
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,7 +66,8 @@ OneQueue = Annotated[
     str | None, typer.Option("--queue", metavar="BROKER:NUMBER", help="Only this queue.")
 ]
 InQueue = Annotated[
-    int | None, typer.Option("--offset", min=0, help="An offset in --queue, in place of --to.")
+    int | None,
+    typer.Option("--offset", min=0, max=LONG_MAX, help="An offset in --queue, in place of --to."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Since = Annotated[

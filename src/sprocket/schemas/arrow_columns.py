@@ -26,6 +26,7 @@ from sprocket.schemas.shown import json_of
 _Fit = Callable[[Any], Any]
 
 _INT_BITS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
+_DURATION_MAX = timedelta(microseconds=(1 << 63) - 1)
 _FLOAT32_MAX = 3.4028235677973366e38
 
 
@@ -125,7 +126,9 @@ def _key(kind: pa.DataType) -> _Fit:
 
 
 def _is_digits(value: Any) -> bool:
-    return isinstance(value, str) and value.removeprefix("-").isdecimal() and len(value) < 21
+    if not isinstance(value, str) or not value.isascii() or len(value) > 20:
+        return False
+    return value.removeprefix("-").isdecimal()
 
 
 def _int(bits: int) -> _Fit:
@@ -233,6 +236,8 @@ def _date(value: Any) -> date:
 def _duration(value: Any) -> timedelta:
     if not isinstance(value, timedelta):
         raise _wrong(value, "a duration")
+    if abs(value) > _DURATION_MAX:
+        raise BodyMismatch(f"a duration of {value.days} days is too long")
     return value
 
 

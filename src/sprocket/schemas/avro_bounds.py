@@ -20,6 +20,9 @@ _Walker = Callable[["_Walk", int, int], int]
 
 #: Items without any bytes, such as null, in all arrays of a body.
 _EMPTY_ITEMS_MAX = 10_000
+#: Fields of all records of a body, besides twice its bytes: those of records within records, and
+#: null ones, need no bytes.
+_FIELDS_MAX = 100_000
 _SIZE_MAX = {"size": 1 << 24, "precision": 1_000}
 _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
 
@@ -27,11 +30,12 @@ _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
 class _Walk:
     """The walk through one body."""
 
-    __slots__ = ("content", "empty_items")
+    __slots__ = ("content", "empty_items", "fields_left")
 
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.empty_items = 0
+        self.fields_left = _FIELDS_MAX + 2 * len(content)
 
 
 def checker(schema: Any, names: Mapping[str, Any]) -> Callable[[bytes], None]:
@@ -232,6 +236,9 @@ def _record(fields: Sequence[_Walker]) -> _Walker:
     def walk_record(walk: _Walk, at: int, depth: int) -> int:
         if depth >= DEPTH_MAX:
             raise BodyMismatch(f"it is nested deeper than {DEPTH_MAX} levels")
+        walk.fields_left -= 1 + len(fields)
+        if walk.fields_left < 0:
+            raise BodyMismatch("it has many more fields than bytes")
         for field in fields:
             at = field(walk, at, depth + 1)
         return at

@@ -127,10 +127,16 @@ def choose(
         files=_files(schema) if found is SchemaKind.PROTOBUF and schema is not None else (),
         message=message,
         registry=registry,
-        writes=int(writes) if writes is not None and writes.isdecimal() else writes,
+        writes=None if writes is None else number_or_subject(writes),
     )
     choice.codec()  # so that what is wrong is said now
     return choice
+
+
+def number_or_subject(text: str) -> int | str:
+    """The schema that a text names: by its number, or as the newest one of a subject."""
+    is_number = text.isascii() and text.isdecimal() and len(text) < 11
+    return int(text) if is_number else text
 
 
 def _kind(text: str | None) -> SchemaKind | None:

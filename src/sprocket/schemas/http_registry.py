@@ -30,8 +30,9 @@ ENVIRONMENT = {
     "authorities": "SPROCKET_REGISTRY_AUTHORITIES",
 }
 _ANSWER_BYTES_MAX = 4 << 20
-#: Schemas that one schema refers to, in all.
+#: Schemas that one schema refers to, in all, and the characters of all of them.
 _REFERENCES_MAX = 100
+_CHARACTERS_MAX = 8 << 20
 _SERIALIZED = "format=serialized"
 
 
@@ -135,6 +136,7 @@ class HttpRegistry:
             ("", None, list(found.references))
         ]
         began: set[str] = set()
+        size = len(found.schema)
         while waiting:
             name, answer, left = waiting[-1]
             if not left:
@@ -150,6 +152,9 @@ class HttpRegistry:
             began.add(each.name)
             subject = quote(each.subject, safe="")
             answer = self._ask(f"/subjects/{subject}/versions/{each.version}{query}")
+            size += len(answer.schema)
+            if size > _CHARACTERS_MAX:
+                raise SchemaInvalid(f"a schema and what it refers to have {size} characters")
             waiting.append((each.name, answer, list(answer.references)))
 
     def _ask(self, path: str) -> _SchemaAnswer:

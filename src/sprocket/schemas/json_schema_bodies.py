@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urljoin
 
 from sprocket.base.errors import UsageError
+from sprocket.schemas import json_schema_steps
 from sprocket.schemas.avro_bodies import SCHEMA_BYTES_MAX
 from sprocket.schemas.errors import BodyMismatch, SchemaInvalid
 from sprocket.schemas.json_bodies import JsonBodies
@@ -43,6 +44,7 @@ class JsonSchemaBodies(JsonBodies):
     def decode(self, body: bytes) -> Any:
         """The value of a JSON text that fits; see `BodyCodec.decode`."""
         value = super().decode(body)
+        json_schema_steps.begin(len(body))
         self._check(value)
         return value
 
@@ -60,6 +62,8 @@ class JsonSchemaBodies(JsonBodies):
             error = next(self._validator.iter_errors(value), None)
         except RecursionError:
             raise BodyMismatch("it is nested too deep for the schema") from None
+        except json_schema_steps.TooManySteps:
+            raise BodyMismatch("the schema takes too many steps to check it") from None
         except Exception as error:  # a reference that is not given, a number too large for floats
             raise BodyMismatch(f"the schema cannot check it: {_short(error)}") from None
         if error is not None:
@@ -77,19 +81,21 @@ def _opened(text: str, references: Sequence[tuple[str, str]]) -> tuple[Any, Any,
         raise UsageError(
             "JSON Schema needs a package: pip install 'sprocketmq[jsonschema]'"
         ) from None
-    schema = _parsed(text)
+    schema = json_schema_steps.ordered(_parsed(text))
     found = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
     base = schema.get("$id", "") if isinstance(schema, dict) else ""
-    resources = []
-    for name, each in references:
-        other = referencing.Resource.from_contents(_parsed(each), default_specification=DRAFT202012)
-        names = {name, urljoin(base, name)} if isinstance(base, str) else {name}
-        resources += [(each_name, other) for each_name in names]
+    others = [(name, json_schema_steps.ordered(_parsed(each))) for name, each in references]
     try:
+        resources = []
+        for name, each in others:
+            other = referencing.Resource.from_contents(each, default_specification=DRAFT202012)
+            names = {name, urljoin(base, name)} if isinstance(base, str) else {name}
+            resources += [(each_name, other) for each_name in names]
         found.check_schema(schema)
         registry = referencing.Registry().with_resources(resources)
         root = referencing.Resource.from_contents(schema, default_specification=DRAFT202012)
-        kind = jsonschema.validators.extend(found, {"uniqueItems": _unique_items})
+        keywords = {**found.VALIDATORS, "uniqueItems": _unique_items}
+        kind = jsonschema.validators.extend(found, json_schema_steps.counted(keywords))
         return schema, registry.resolver_with_root(root), kind(schema, registry=registry)
     except Exception as error:  # of jsonschema and referencing, which have no base in common
         raise SchemaInvalid(f"it is no JSON Schema: {_short(error)}") from None

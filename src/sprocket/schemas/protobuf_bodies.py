@@ -9,6 +9,7 @@ its bytes: what its URL names is never fetched.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,7 +29,15 @@ WRAPPERS = frozenset(
     for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 )
 
-_Plain = Callable[[Any], Any]
+#: Makes a plain value of one of Protobuf's, and counts the fields of messages.
+_Plain = Callable[[Any, "_FieldCount"], Any]
+#: From here on a finite number is infinity as a float of 32 bits.
+_FLOAT_MAX = 3.4028235677973366e38
+#: A message of two bytes may stand for a hundred fields, each with its default, so a body of some
+#: megabytes could fill the memory. JSON of 4 MiB has fewer values.
+_FIELDS_MAX = 4_000_000
+#: Seconds of a `Duration`, about 10,000 years, as its file says.
+_DURATION_MAX = 315_576_000_000
 
 
 class ProtobufBodies:
@@ -91,7 +100,7 @@ class ProtobufBodies:
         message = self._class()
         try:
             message.ParseFromString(body)
-            return self._plain(message)
+            return self._plain(message, _FieldCount())
         except (DecodeError, OverflowError, ValueError, RecursionError) as error:
             raise BodyMismatch(f"it does not fit {self.descriptor.full_name}: {error}") from None
 
@@ -105,6 +114,8 @@ class ProtobufBodies:
             made = self._class()
             try:
                 _fill(made, value)
+            except RecursionError:
+                raise BodyMismatch(f"it does not fit {name}: it is nested too deep") from None
             except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
                 raise BodyMismatch(f"it does not fit {name}: {error}") from None
             value = made
@@ -181,6 +192,21 @@ def stands_for(descriptor: Any) -> str | None:
     return name if name in WRAPPERS and is_value and not is_repeated(descriptor.fields[0]) else None
 
 
+class _FieldCount:
+    """How many fields a body may still have."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = _FIELDS_MAX
+
+    def take(self, count: int) -> None:
+        """Counts fields; raises ValueError if they are too many."""
+        self.left -= count
+        if self.left < 0:
+            raise ValueError(f"it has more than {_FIELDS_MAX:,} fields")
+
+
 def _message(descriptor: Any, made: dict[str, _Plain]) -> _Plain:
     """Makes the function that turns a message into plain values."""
     name = descriptor.full_name
@@ -188,12 +214,15 @@ def _message(descriptor: Any, made: dict[str, _Plain]) -> _Plain:
         return made[name]
     special = stands_for(descriptor)
     if special is not None:
-        return _SPECIAL.get(special, lambda message: message.value)
+        return _SPECIAL.get(special, lambda message, _: message.value)
     fields: list[tuple[str, bool, _Plain]] = []
 
-    def plain(message: Any) -> dict[str, Any]:
+    def plain(message: Any, left: _FieldCount) -> dict[str, Any]:
+        left.take(len(fields))
         return {
-            name: None if tells and not message.HasField(name) else turn(getattr(message, name))
+            name: None
+            if tells and not message.HasField(name)
+            else turn(getattr(message, name), left)
             for name, tells, turn in fields
         }
 
@@ -207,10 +236,10 @@ def _message(descriptor: Any, made: dict[str, _Plain]) -> _Plain:
 def _field(field: Any, made: dict[str, _Plain]) -> _Plain:
     if is_map(field):
         turn = _value(map_fields(field)[1], made)
-        return lambda found: {key: turn(found[key]) for key in found}
+        return lambda found, left: {key: turn(found[key], left) for key in found}
     turn = _value(field, made)
     if is_repeated(field):
-        return lambda found: [turn(each) for each in found]
+        return lambda found, left: [turn(each, left) for each in found]
     return turn
 
 
@@ -219,17 +248,21 @@ def _value(field: Any, made: dict[str, _Plain]) -> _Plain:
         return _message(field.message_type, made)
     if field.enum_type is not None:
         names = {number: each.name for number, each in field.enum_type.values_by_number.items()}
-        return lambda number: names.get(number, number)
-    return lambda value: value
+        return lambda number, _: names.get(number, number)
+    return lambda value, _: value
 
 
-def _timestamp(message: Any) -> datetime:
+def _timestamp(message: Any, _: _FieldCount) -> datetime:
     if not 0 <= message.nanos < 1_000_000_000:
         raise ValueError(f"a timestamp of {message.nanos} nanoseconds")
     return _EPOCH + timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
 
 
-def _duration(message: Any) -> timedelta:
+def _duration(message: Any, _: _FieldCount) -> timedelta:
+    seconds, nanos = message.seconds, message.nanos
+    is_mixed = seconds < 0 < nanos or nanos < 0 < seconds
+    if abs(seconds) > _DURATION_MAX or abs(nanos) >= 1_000_000_000 or is_mixed:
+        raise ValueError(f"a duration of {seconds} seconds and {nanos} nanoseconds")
     return timedelta(seconds=message.seconds, microseconds=message.nanos / 1000)
 
 
@@ -251,6 +284,8 @@ def _fill(message: Any, value: Any) -> None:
         message.seconds, message.nanos = micros // 1_000_000, micros % 1_000_000 * 1000
         return
     if special == DURATION and isinstance(value, timedelta):
+        if abs(value) > timedelta(seconds=_DURATION_MAX):
+            raise ValueError(f"{value} is longer than a {DURATION}")
         micros = value // timedelta(microseconds=1)
         sign = -1 if micros < 0 else 1  # both parts have it
         message.seconds = sign * (abs(micros) // 1_000_000)
@@ -295,6 +330,8 @@ def _set(message: Any, field: Any, value: Any) -> None:
 
 def _number(field: Any, value: Any) -> Any:
     """The value to set: of an enum the number for a name."""
+    if field.type == field.TYPE_FLOAT and _FLOAT_MAX <= abs(value) < math.inf:
+        raise ValueError(f"{value} is too large for {field.full_name}")  # it would be infinity
     if field.enum_type is None or not isinstance(value, str):
         return value
     found = field.enum_type.values_by_name.get(value)

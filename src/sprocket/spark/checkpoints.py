@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from sprocket.base.errors import UsageError
 from sprocket.base.ports import Disk
+from sprocket.base.suggestions import shown
 from sprocket.message.queue import QueueId
 from sprocket.runtime.disk import SystemDisk
 from sprocket.spark.options.checkpoint import StreamOffsets, offsets_in, shape_checkpoint
@@ -109,9 +110,10 @@ def _read(disk: Disk, root: str, batch: int) -> LastBatch:
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not text: it is damaged, or no file of offsets") from None
     if lines[0] != VERSION:
+        found = shown(lines[0][:20])
         raise UsageError(
-            f"{path} has the version {lines[0]:.20}, and only {VERSION} is known: the query was "
-            "started with another spark.sql.streaming.offsetLog.formatVersion"
+            f"{path} has the version {found}, and only {VERSION} is known: the query was started "
+            "with another spark.sql.streaming.offsetLog.formatVersion"
         )
     sources = {
         number: offsets
@@ -160,10 +162,16 @@ def _numbers(disk: Disk, folder: str) -> set[int]:
 
 def _local(folder: str) -> str:
     """The path of a folder, which may be given as a URL."""
-    parts = urlsplit(folder)
+    try:
+        parts = urlsplit(folder)
+    except ValueError:
+        raise UsageError(f"{shown(folder)} is neither a folder nor a URL") from None
     if parts.scheme not in ("", "file") or parts.netloc:
         raise UsageError(
             f"{folder} is not on this machine: copy the folders offsets and commits here, and what "
             "was changed back"
         )
-    return (unquote(parts.path) if parts.scheme else folder).rstrip("/") or "/"
+    path = unquote(parts.path) if parts.scheme else folder
+    if "\0" in path:
+        raise UsageError(f"{shown(path)} is no path of a folder")
+    return path.rstrip("/") or "/"

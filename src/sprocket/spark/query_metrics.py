@@ -34,9 +34,14 @@ _QUERIES_MAX = 1000
 
 @dataclass(slots=True)
 class _Query:
-    """The totals of a query, and its sources after the last micro-batch."""
+    """The totals of a query, and its sources after the last micro-batch.
+
+    Attributes:
+        id: of the last query of its name.
+    """
 
     name: str
+    id: str
     totals: dict[str, int] = field(default_factory=dict)
     sources: tuple[SourceProgress, ...] = ()
 
@@ -65,20 +70,22 @@ class QueryMetrics(StreamingQueryListener):
     def onQueryTerminated(self, event: Any) -> None:
         """A query has ended: its totals stay, and what waits for it is not known any more."""
         with self._lock:
-            if (query := self._queries.get(str(event.id))) is not None:
-                query.sources = ()
+            for query in self._queries.values():
+                if query.id == str(event.id):
+                    query.sources = ()
 
     def record(self, query_progress: Mapping[str, Any]) -> None:
         """Counts a micro-batch of a query; of one without a RocketMQ source nothing is kept."""
         sources = progress(query_progress)
         if not sources:
             return
-        known_by = str(query_progress["id"])
+        query_id = str(query_progress["id"])
+        # One with a new checkpoint has a new id; two samples with the same labels are none at all.
+        name = str(query_progress["name"] or query_id)
         size = bytes_observed(query_progress)
         with self._lock:
-            query = self._queries.setdefault(
-                known_by, _Query(str(query_progress["name"] or known_by))
-            )
+            query = self._queries.setdefault(name, _Query(name, query_id))
+            query.id = query_id
             if len(self._queries) > _QUERIES_MAX:
                 del self._queries[next(iter(self._queries))]
             query.sources = sources

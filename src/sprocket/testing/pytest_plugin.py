@@ -81,6 +81,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
         return (yield)
     from sprocket.testing.virtual_time import virtual_time
 
+    if mark.args:
+        pytest.fail(f"{_MARK} takes its arguments by name, such as seed={mark.args[0]!r}", False)
     test = pyfuncitem.obj
     if not inspect.iscoroutinefunction(test):
         test = inspect.unwrap(test)  # pytest-asyncio has replaced it by a function of its own

@@ -70,9 +70,13 @@ def virtual_time(
         brokers, nameservers: how many there are.
 
     Raises:
-        UsageError: the test is no async function.
+        UsageError: the test is no async function, or there would be no seed or no server.
     """
     seeds = (seed,) if isinstance(seed, int) else tuple(seed)
+    if not seeds:  # it would pass without being run
+        raise UsageError("virtual time needs a seed")
+    if brokers < 1 or nameservers < 1:
+        raise UsageError("virtual time needs at least one broker and one name server")
     if test is None:
         return lambda found: virtual_time(
             found, seed=seeds, brokers=brokers, nameservers=nameservers

@@ -101,10 +101,12 @@ def _draft(queue: int, body: bytes, text: bytes, *, born_ms: int, born_host: byt
 
 
 def mark_of(record: Record) -> int:
-    """What the messages of a staged record carry: the log offset behind it, which is never 0 as in
-    all other messages.
+    """What the messages of a staged record carry: a log offset within it.
+
+    So it is neither 0 nor where any record begins, which is what all other messages carry: those
+    that were delayed, or of a transaction, name the record of which they were made.
     """
-    return record.log_offset + record.size
+    return record.log_offset + 1
 
 
 def head_of(record: Record) -> StagedHead:

@@ -9,7 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from sprocket.base.errors import StoreError
 from sprocket.broker.sending import publication
+from sprocket.broker.sending.publication import Publication, StagedTransaction
 from sprocket.message.batch import BatchedMessage, encode
 from sprocket.protocol.bodies.staged import AttemptEntry, AttemptList, AttemptsElsewhere
 from sprocket.protocol.codes import ResponseCode
@@ -20,6 +22,7 @@ from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.loop import simulate
 from sprocket.transaction import staged_ledger
 from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, new_disk, play, serving, settle
+from tests.broker.sending.test_transactions import send_half
 
 STAGED = "rmq_sys_sprocket_staged"
 
@@ -313,6 +316,45 @@ def test_what_is_known_outlives_a_start_and_ages(monkeypatch: pytest.MonkeyPatch
             await asyncio.sleep(125)
             assert "nothing is known" in await refused(asker, {}, is_first=False)
             assert await asker.bodies("T") == [b"1"]
+
+    simulate(lambda network: main())
+
+
+def test_what_is_stored_beside_a_staged_record_is_not_taken_for_a_part_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A half message lies behind it, and is committed while the batch is published."""
+    monkeypatch.setattr(publication, "_TURN_MESSAGES", 1)
+    turns, publish_some = iter(range(3)), Publication._publish
+
+    def until_the_store_refuses(one: Publication, transaction: StagedTransaction) -> bool:
+        if next(turns, None) is None:
+            raise StoreError("no more for now")
+        return publish_some(one, transaction)
+
+    monkeypatch.setattr(Publication, "_publish", until_the_store_refuses)
+    disk = FaultyDisk("beside")
+    disk.make_directory(ROOT)
+    synced = replace(STORE, flush="SYNC_FLUSH")
+    rows = [b"%d" % number for number in range(8)]
+
+    async def main() -> None:
+        async with serving(disk, store=synced) as asker:
+            await asker.create("T")
+            await asker.create("paid")
+            await stage(asker, rows)
+            end = await send_half(asker, topic="paid")
+            header = PublishStaged(writer="w", batch_id=0, is_first=True, waits=False)
+            named = AttemptList(attempts=[AttemptEntry(name="a", requests=1)])
+            assert await asker.code(header, named.encode()) == SUCCESS
+            assert await asker.code(end) == SUCCESS
+            assert await asker.max_offset("T") == 3
+            left = disk.after_power_loss()
+        monkeypatch.undo()
+        async with serving(left, store=synced) as asker:
+            await settle(100)
+            assert await asker.bodies("paid") == [b"paid"]
+            assert await asker.bodies("T") == rows
 
     simulate(lambda network: main())
 

@@ -73,6 +73,16 @@ def test_listeners_are_called_where_their_functions_belong() -> None:
         Listener.of(plain, 10)
 
 
+def test_an_object_that_is_called_like_a_coroutine_function_is_awaited() -> None:
+    class Awaited:
+        async def __call__(self, order: Order, _: StoredMessage | None = None) -> Later:
+            return Later(len(order.id))
+
+    listener: Any = typed(Order)(Awaited())
+    assert not Listener.of(listener, None).is_blocking
+    assert asyncio.run(listener(stored(b'{"id":"o-1"}'))) == Later(3)
+
+
 def test_a_listener_runs_in_other_processes_by_its_name() -> None:
     check_portable(plain)
     assert pickle.loads(pickle.dumps(plain)) is plain

@@ -72,6 +72,16 @@ def test_without_anything_that_fits_the_function_is_not_called() -> None:
     assert not SEEN
 
 
+def test_an_object_that_is_called_like_a_coroutine_function_is_awaited() -> None:
+    class Awaited:
+        async def __call__(self, orders: list[Order]) -> Later:
+            return Later(len(orders))
+
+    listener: Any = typed_batch(Order)(Awaited())
+    assert not Listener.of(listener, 10).is_blocking
+    assert asyncio.run(listener([GOOD, BAD])) == [Later(1), Later(-1)]
+
+
 def test_a_batch_listener_belongs_to_a_batch_and_runs_where_its_function_belongs() -> None:
     assert Listener.of(plain, 10).is_blocking
     with pytest.raises(UsageError, match="give batch=100"):

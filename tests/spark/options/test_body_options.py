@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("fastavro")
 
 from sprocket.base.errors import ConfigError
+from sprocket.schemas.errors import SchemaNotFound
 from sprocket.schemas.http_registry import RegistryAccess
 from sprocket.spark.options.options import BatchOptions, read_options, value_ddl_of
 from sprocket.spark.options.write_options import write_options
@@ -45,6 +46,8 @@ def test_the_columns_of_each_format(tmp_path: Path) -> None:
         assert value_ddl_of({"bodyFormat": "json", **given}) == "struct<`a`: bigint>"
     folder = {"bodyFormat": "avro", "schemaRegistry": str(tmp_path), "subscribe": "x"}
     assert value_ddl_of({**folder, "schemaSubject": "1"}) == "struct<`a`: int>"
+    with pytest.raises(SchemaNotFound, match="has no subject 999"):
+        value_ddl_of({**folder, "schemaSubject": "9" * 5000})
     other = {"bodyFormat": "protobuf", "bodySchema": str(tmp_path / "o.desc")}
     assert value_ddl_of({**other, "bodyMessage": "shop.Other"}) == "struct<`n`: int>"
 

@@ -68,6 +68,7 @@ def test_they_travel_to_other_processes() -> None:
         ("groupId", "group"),
         ("subExpression", "tags"),
         ("minPartition", "minPartitions"),
+        ("maxOffsetPerTrigger", "maxOffsetsPerTrigger"),  # of streams
     ],
 )
 def test_a_wrong_name_is_refused_with_the_nearest_right_one(wrong: str, right: str) -> None:

@@ -125,3 +125,33 @@ def test_a_time_in_seconds_is_warned_of(caplog: pytest.LogCaptureFixture) -> Non
         f"option {name} is 1700000000, a time in 1970: the unit is milliseconds, not seconds"
         for name in ("startingTimestamp", "startingOffsetsByTimestamp")
     ]
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["1.9", "1e999", "NaN", "true", "null", "2147483648", '"00"', '"\u0663"', '"1_0"', "-1"],
+)
+def test_what_is_no_queue_number_is_refused(number: str) -> None:
+    with pytest.raises(UsageError, match=r"option assign: .* is no queue number"):
+        parse_queues("assign", f'{{"orders": {{"broker-a": [{number}]}}}}')
+
+
+def test_a_name_that_is_there_twice_is_refused() -> None:
+    text = '{"orders": {"broker-a": {"0": 1}}, "orders": {"broker-a": {"1": 2}}}'
+    with pytest.raises(UsageError, match="startingOffsets is no JSON: 'orders' is in it twice"):
+        parse_offsets("startingOffsets", text, words=BOTH)
+
+
+def test_offsets_and_times_have_63_bits() -> None:
+    with pytest.raises(UsageError, match="option startingOffsets: 9223372036854775808 is no"):
+        parse_offsets("startingOffsets", f'{{"o": {{"b": {{"0": {1 << 63}}}}}}}', words=BOTH)
+    with pytest.raises(UsageError, match="option startingTimestamp takes ms since 1970"):
+        parse_time("startingTimestamp", str(1 << 63))
+    with pytest.raises(UsageError, match="option startingOffsetsByTimestamp takes ms since 1970"):
+        parse_times("startingOffsetsByTimestamp", f'{{"orders": {1 << 63}}}')
+
+
+@pytest.mark.parametrize("wrong", ["1e3", "\u0663", "1_000", "", "9" * 5000])
+def test_what_is_no_time_is_refused(wrong: str) -> None:
+    with pytest.raises(UsageError, match="option startingTimestamp takes ms since 1970"):
+        parse_time("startingTimestamp", wrong)

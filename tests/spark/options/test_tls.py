@@ -56,7 +56,10 @@ def test_options_become_settings_that_reach_executors() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"tlsAuthorities": "/ca.pem"}, "useTLS is not true"),
+        ({"tlsAuthorities": "/ca.pem"}, "option tlsAuthorities is given, and useTLS is not true"),
+        ({"tlsKey": "/me.key"}, "option tlsKey is given"),
+        ({"tlsServerName": "broker"}, "option tlsServerName is given"),
+        ({"tlsCheck": "false"}, "option tlsCheck is given"),
         ({"useTLS": "yes"}, "useTLS takes true or false"),
         ({"tls.client.trustCertPath": "/ca.pem"}, "did you mean tlsAuthorities"),
         ({"ssl": "true"}, "did you mean useTLS"),

@@ -29,7 +29,33 @@ def test_a_size_has_the_units_of_spark() -> None:
     assert found == [64 << 20, 1024, 2 << 30, 700, 5 << 20]
 
 
-@pytest.mark.parametrize("wrong", ["0", "-1m", "much", "1.5g", "64 mm", ""])
+@pytest.mark.parametrize("wrong", ["0", "-1m", "much", "1.5g", "64 mm", "1ib", ""])
 def test_what_is_no_size_is_refused(wrong: str) -> None:
     with pytest.raises(UsageError, match="option maxBytesPerTrigger takes a size such as 64m"):
         values.size("maxBytesPerTrigger", wrong)
+
+
+def test_a_size_is_no_larger_than_spark_counts() -> None:
+    with pytest.raises(UsageError, match="option maxBytesPerTrigger must be at most 92233"):
+        values.size("maxBytesPerTrigger", "999999999999999t")
+
+
+@pytest.mark.parametrize(
+    "wrong", ["1e3", "1_000", "\u0663", "\uff11\uff12", "0x10", "", "9" * 5000]
+)
+def test_what_is_no_number_is_refused_and_not_repeated_at_length(wrong: str) -> None:
+    with pytest.raises(UsageError, match="option minPartitions takes a whole number") as caught:
+        values.whole(1)("minPartitions", wrong)
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("wrong", ["(", "*", ".{99999999999}", "(" * 50_000, " "])
+def test_a_pattern_that_cannot_be_used_is_refused(wrong: str) -> None:
+    with pytest.raises(UsageError, match="option subscribePattern is"):
+        values.pattern("subscribePattern", wrong)
+
+
+def test_a_broker_has_a_name_of_one_line() -> None:
+    assert values.brokers("transactionBrokers", "a, b,a") == ("a", "b")
+    with pytest.raises(UsageError, match="option transactionBrokers: a broker's name"):
+        values.brokers("transactionBrokers", "broker-a\nbroker-b")

@@ -19,10 +19,13 @@ def test_what_spark_adds_is_passed_over() -> None:
     [
         ({}, "namesrvAddr is missing"),
         ({"topc": "orders"}, "did you mean topic"),
-        ({"topic": "no topic"}, "topic"),
+        ({"topic": "no topic"}, "option topic: The specified topic"),
+        ({"group": ""}, "option group: "),
         ({"delayLevel": "19"}, "delayLevel must be at most 18"),
         ({"queueBy": "luck"}, "queueBy"),
         ({"transactionBrokers": " , "}, "names no broker"),
+        ({"transactionBegin": "5"}, "transactionBegin goes with transactionBrokers"),
+        ({"transactionBrokers": "a", "delayLevel": "1"}, "option delayLevel"),
         ({"idempotencyProperty": "TAGS"}, "idempotencyProperty"),
     ],
 )

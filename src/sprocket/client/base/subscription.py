@@ -87,10 +87,11 @@ class Listener(NamedTuple):
         elif getattr(function, "takes_batches", False):
             raise UsageError("typed_batch() takes batches: give batch=100, or use typed()")
         check_takes(function, "message" if batch is None else "messages", what="a listener")
-        return cls(function, batch, is_blocking=not _is_coroutine_function(function))
+        return cls(function, batch, is_blocking=not is_coroutine_function(function))
 
 
-def _is_coroutine_function(function: Callable[[Any], Any]) -> bool:
+def is_coroutine_function(function: Callable[..., Any]) -> bool:
+    """Whether a call of it has to be awaited: it may be an object, or a `functools.partial`."""
     while isinstance(function, functools.partial):
         function = function.func
     call = getattr(function, "__call__", None)  # noqa: B004 - an object's own, if it is async

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 from sprocket.base.errors import UsageError
-from sprocket.client.base.subscription import Later, Result
+from sprocket.client.base.subscription import Later, Result, is_coroutine_function
 from sprocket.message.message import StoredMessage
 from sprocket.schemas.body_codec import CONTENT_TYPE, BodyCodec
 from sprocket.schemas.errors import BodyMismatch
@@ -132,7 +132,7 @@ def typed(
     bodies = bodies_of(kind, codec, misfits)
 
     def make(function: TypedFunction[T]) -> TypedListener[T]:
-        made = AsyncTypedListener if inspect.iscoroutinefunction(function) else TypedListener
+        made = AsyncTypedListener if is_coroutine_function(function) else TypedListener
         return made(function, bodies, misfits)
 
     return make

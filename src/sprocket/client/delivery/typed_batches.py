@@ -10,7 +10,12 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from sprocket.client.base.subscription import BatchResult, Later, Outcome
+from sprocket.client.base.subscription import (
+    BatchResult,
+    Later,
+    Outcome,
+    is_coroutine_function,
+)
 from sprocket.client.delivery.typed import DecodingListener, Misfits, bodies_of
 from sprocket.message.message import StoredMessage
 from sprocket.schemas.body_codec import BodyCodec
@@ -112,7 +117,7 @@ def typed_batch(
     bodies = bodies_of(kind, codec, misfits)
 
     def make(function: TypedBatchFunction[T]) -> TypedBatchListener[T]:
-        is_async = inspect.iscoroutinefunction(function)
+        is_async = is_coroutine_function(function)
         made = AsyncTypedBatchListener if is_async else TypedBatchListener
         return made(function, bodies, misfits)
 

@@ -202,6 +202,8 @@ def _entries_in(path: Path) -> list[CallerEntry]:
         found = msgspec.convert(tomllib.loads(file.content.decode()), CallersFile)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise ConfigError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: it is nested too deep") from None
     return found.caller
 
 

@@ -141,7 +141,7 @@ class BodyOptions(ProfileOptions):
             topic: whose subject says the newest schema, unless another is given.
         """
         from sprocket.base.decoding import decode_strictly
-        from sprocket.schemas.choice import SchemaChoice
+        from sprocket.schemas.choice import SchemaChoice, number_or_subject
         from sprocket.schemas.descriptors import files_of
         from sprocket.schemas.registered import SchemaKind
 
@@ -150,14 +150,13 @@ class BodyOptions(ProfileOptions):
             given = decode_strictly(given, "bodySchema")
         columns = self._columns()
         subject = self.registry_subject or (None if topic is None else f"{topic}-value")
-        is_number = subject is not None and subject.isdecimal()
         return SchemaChoice(
             kind,
             text=given if isinstance(given, str) and columns is None else None,
             files=files_of(given) if isinstance(given, bytes) else (),
             message=self.body_message,
             registry=self._registry(),
-            writes=int(subject) if subject is not None and is_number else subject,
+            writes=None if subject is None else number_or_subject(subject),
             is_checked=columns is None,
         )
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sprocket.clientcore.witness import Witness
+from sprocket.message.offsets import LONG_MAX
 from sprocket.message.queue import QueueId
 
 T = TypeVar("T")
@@ -98,7 +99,13 @@ def offsets_in(text: str) -> StreamOffsets | None:
         offsets = read_checkpoint(shape)
     except (ValueError, SyntaxError, RecursionError, MemoryError, AttributeError, TypeError):
         return None
-    return offsets if all(type(number) is int for number in offsets.next.values()) else None
+    return offsets if all(map(_is_place, offsets.next, offsets.next.values())) else None
+
+
+def _is_place(queue: QueueId, offset: object) -> bool:
+    # What has other names was not written by us, and is not to be shown on a terminal.
+    is_named = f"{queue.topic}{queue.broker}".isprintable() and queue.number >= 0
+    return is_named and type(offset) is int and 0 <= offset <= LONG_MAX
 
 
 def shape_witnesses(witnesses: Mapping[QueueId, Witness]) -> dict[str, Any]:

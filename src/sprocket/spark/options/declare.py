@@ -6,7 +6,7 @@ Case does not matter in names. Errors name the option, or the nearest one if it 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -40,6 +40,8 @@ def option(
     return field(default=default, repr=not is_secret, metadata={"option": about})
 
 
+#: Characters of an unknown name that an error repeats.
+_NAME_MAX = 80
 #: Names of other connectors and of RocketMQ's clients, for the hint in errors.
 _ELSEWHERE = {
     "kafka.bootstrap.servers": "namesrvAddr",
@@ -118,7 +120,9 @@ def parse(given: Mapping[str, str], *, kind: type[T], others: Iterable[type[Any]
         if entry is None and name.lower() in elsewhere:
             raise ConfigError(f"option {elsewhere[name.lower()][1].name} is not for {reads}")
         if entry is None:
-            raise ConfigError(unknown(name, [about.name for _, about in known.values()]))
+            others_names = [about.name for _, about in elsewhere.values()]
+            names = [about.name for _, about in known.values()]
+            raise ConfigError(unknown(name, names, others_names))
         attribute, about = entry
         try:
             found[attribute] = about.parse(about.name, str(value))
@@ -127,7 +131,7 @@ def parse(given: Mapping[str, str], *, kind: type[T], others: Iterable[type[Any]
         except SprocketError as error:
             reason = str(error)
             raise ConfigError(
-                reason if about.name in reason else f"option {about.name}: {reason}"
+                reason if f"option {about.name}" in reason else f"option {about.name}: {reason}"
             ) from None
     return kind(**found)
 
@@ -151,15 +155,29 @@ def given_of(options: Any, kind: type[Any], *, but: Collection[str] = ()) -> Ite
             yield one.metadata["option"].name
 
 
-def unknown(name: str, names: list[str]) -> str:
-    """The error text for an option that does not exist: it names the nearest one."""
+def unknown(name: str, names: Sequence[str], others: Sequence[str] = ()) -> str:
+    """The error text for an option that does not exist: it names the nearest one.
+
+    Args:
+        names: the options that there are.
+        others: those of other uses, which may be meant if none of `names` is like it.
+    """
+    near = _nearest(name, names) or _nearest(name, others)
+    hint = f"did you mean {near}?" if near else f"there are: {', '.join(names)}"
+    return f"the rocketmq source has no option {_cut(name)}: {hint}"
+
+
+def _nearest(name: str, names: Sequence[str]) -> str | None:
     by_lower = {one.lower(): one for one in names}
-    nearest = _ELSEWHERE.get(name.lower())
-    if nearest not in names:
-        close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-        nearest = by_lower[close[0]] if close else None
-    hint = f"did you mean {nearest}?" if nearest else f"there are: {', '.join(names)}"
-    return f"the rocketmq source has no option {name}: {hint}"
+    word = _cut(name.lower())
+    if (known := _ELSEWHERE.get(word)) in names:
+        return known
+    close = difflib.get_close_matches(word, by_lower, n=1, cutoff=0.6)
+    return by_lower[close[0]] if close else None
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _NAME_MAX else f"{name[:_NAME_MAX]}…"
 
 
 def check_names(given: Iterable[str], kinds: Iterable[type[Any]]) -> None:

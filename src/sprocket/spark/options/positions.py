@@ -15,13 +15,17 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
 from sprocket.base.errors import UsageError
+from sprocket.base.suggestions import shown
+from sprocket.base.whole_numbers import whole_number
 from sprocket.clientcore.witness import Witness
+from sprocket.message.offsets import LONG_MAX
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_consumer_group
 from sprocket.spark.options.checkpoint import (
@@ -36,6 +40,10 @@ logger = logging.getLogger(__name__)
 
 #: Times of the years 1973 to 2286 in seconds; as ms they are in the first months of 1970.
 _SECONDS_OF_TODAY = range(100_000_000, 10_000_000_000)
+
+#: Without zeros in front, so that no queue has two names.
+_QUEUE_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
+_QUEUE_NUMBER_MAX = (1 << 31) - 1
 
 EARLIEST_NUMBER = -2
 LATEST_NUMBER = -1
@@ -139,7 +147,7 @@ def parse_offsets(option: str, text: str, *, words: tuple[str, ...]) -> QueuePos
         taken = ", ".join(f'"{one}"' for one in words)
         if COMMITTED.kind.value in words:
             taken += ', "group:NAME", "checkpoint:FOLDER"'
-        raise UsageError(f"option {option} takes {taken} or a JSON of offsets, not {text!r}")
+        raise UsageError(f"option {option} takes {taken} or a JSON of offsets, not {shown(text)}")
     queues = {}
     shape = _object(option, text)
     witnesses = _witnesses(option, shape.pop(READ, {}))
@@ -160,7 +168,7 @@ def _witnesses(option: str, shape: Any) -> dict[QueueId, Witness]:
 
 
 def _offset(option: str, queue: QueueId, number: int, words: tuple[str, ...]) -> Position:
-    if number >= 0:
+    if 0 <= number <= LONG_MAX:
         return Position(PositionKind.OFFSET, number)
     if number == LATEST_NUMBER:
         return LATEST
@@ -171,10 +179,10 @@ def _offset(option: str, queue: QueueId, number: int, words: tuple[str, ...]) ->
 
 def parse_time(option: str, text: str) -> QueuePositions:
     """Parses one time for every queue, ms since 1970."""
-    try:
-        return QueuePositions(option, Position(PositionKind.TIME, _time(option, int(text.strip()))))
-    except ValueError:
-        raise UsageError(f"option {option} takes ms since 1970, not {text!r}") from None
+    number = whole_number(text)
+    if number is None:
+        raise UsageError(f"option {option} takes ms since 1970, not {shown(text)}")
+    return QueuePositions(option, Position(PositionKind.TIME, _time(option, number)))
 
 
 def parse_times(option: str, text: str) -> QueuePositions:
@@ -221,10 +229,20 @@ def _queues(option: str, topic: str, entry: Any) -> Iterator[tuple[QueueId, int]
 
 def _object(option: str, text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        found = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"option {option} is no JSON: {error}") from None
     return _nested(option, "", found)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; of a name that is there twice, one value would be passed over."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise ValueError(f"{shown(twice)} is in it twice")
+    return found
 
 
 def _nested(option: str, topic: str, value: Any) -> dict[str, Any]:
@@ -234,17 +252,16 @@ def _nested(option: str, topic: str, value: Any) -> dict[str, Any]:
 
 
 def _number(option: str, value: Any) -> int:
-    try:
+    number = value if type(value) is int else None
+    if isinstance(value, str) and _QUEUE_NUMBER.fullmatch(value):
         number = int(value)
-    except (TypeError, ValueError):
-        number = -1
-    if number < 0 or isinstance(value, bool):
-        raise UsageError(f"option {option}: {value!r} is no queue number")
+    if number is None or not 0 <= number <= _QUEUE_NUMBER_MAX:
+        raise UsageError(f"option {option}: {shown(str(value))} is no queue number")
     return number
 
 
 def _time(option: str, value: int) -> int:
-    if isinstance(value, bool) or value < 0:
+    if isinstance(value, bool) or not 0 <= value <= LONG_MAX:
         raise UsageError(f"option {option} takes ms since 1970, not {value}")
     if value in _SECONDS_OF_TODAY:
         logger.warning(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sprocket.base.errors import ConfigError
 from sprocket.spark.options import values
-from sprocket.spark.options.declare import option
+from sprocket.spark.options.declare import given_of, option
 
 if TYPE_CHECKING:
     from sprocket.remoting.tls.settings import ClientTls
@@ -64,8 +64,8 @@ class TlsOptions:
             ConfigError: another option of TLS is given without `useTLS`.
         """
         if not self.uses_tls:
-            if self.tls_authorities or self.tls_certificate:
-                raise ConfigError("options of TLS are given, and useTLS is not true")
+            if other := next(given_of(self, TlsOptions, but=("uses_tls",)), None):
+                raise ConfigError(f"option {other} is given, and useTLS is not true")
             return None
         from sprocket.remoting.tls.settings import ClientTls
 

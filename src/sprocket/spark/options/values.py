@@ -9,6 +9,8 @@ from typing import Any
 
 from sprocket.base import setting_forms as forms
 from sprocket.base.errors import UsageError
+from sprocket.base.suggestions import shown
+from sprocket.base.whole_numbers import whole_number
 from sprocket.filter.tags import TagFilter
 from sprocket.message.offsets import LONG_MAX
 from sprocket.message.properties import check_user_property
@@ -34,10 +36,9 @@ def whole(minimum: int, maximum: int = LONG_MAX) -> Parser:
     """Makes a parser of whole numbers in [minimum, maximum]."""
 
     def parse(name: str, value: str) -> int:
-        try:
-            number = int(value.strip())
-        except ValueError:
-            raise UsageError(f"option {name} takes a whole number, not {value!r}") from None
+        number = whole_number(value)
+        if number is None:
+            raise UsageError(f"option {name} takes a whole number, not {shown(value)}")
         if not minimum <= number <= maximum:
             limits = f"at least {minimum}" if number < minimum else f"at most {maximum}"
             raise UsageError(f"option {name} must be {limits}, not {number}")
@@ -65,7 +66,7 @@ def switch(name: str, value: str) -> bool:
     """`true` or `false`."""
     word = value.strip().lower()
     if word not in ("true", "false"):
-        raise UsageError(f"option {name} takes true or false, not {value!r}")
+        raise UsageError(f"option {name} takes true or false, not {shown(value)}")
     return word == "true"
 
 
@@ -77,19 +78,24 @@ def duration(name: str, value: str) -> int:
     """A time with its unit, as milliseconds: `15m`, `30s`, `500ms`."""
     found = _DURATION.fullmatch(value.strip().lower())
     if found is None:
-        raise UsageError(f"option {name} takes a time such as 15m, 30s or 500ms, not {value!r}")
+        raise UsageError(
+            f"option {name} takes a time such as 15m, 30s or 500ms, not {shown(value)}"
+        )
     return int(found[1]) * _UNITS_MS[found[2]]
 
 
-_SIZE = re.compile(r"(\d{1,15})\s*([kmgt]?)i?b?", re.ASCII)
+_SIZE = re.compile(r"(\d{1,19})\s*(?:([kmgt])i?)?b?", re.ASCII)
 
 
 def size(name: str, value: str) -> int:
     """A number of bytes, at least one: `64m`, `512 KiB`, `1g`, or a plain number."""
     found = _SIZE.fullmatch(value.strip().lower())
     if found is None or int(found[1]) == 0:
-        raise UsageError(f"option {name} takes a size such as 64m, 512k or 1g, not {value!r}")
-    return int(found[1]) << 10 * " kmgt".index(found[2] or " ")
+        raise UsageError(f"option {name} takes a size such as 64m, 512k or 1g, not {shown(value)}")
+    number = int(found[1]) << 10 * " kmgt".index(found[2] or " ")
+    if number > LONG_MAX:
+        raise UsageError(f"option {name} must be at most {LONG_MAX} bytes, not {shown(value)}")
+    return number
 
 
 def addresses(name: str, value: str) -> tuple[str, ...]:
@@ -118,6 +124,9 @@ def brokers(name: str, value: str) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(one.strip() for one in value.split(",") if one.strip()))
     if not found:
         raise UsageError(f"option {name} names no broker")
+    for one in found:
+        if complaint := forms.name(one):
+            raise UsageError(f"option {name}: a broker's name {complaint}")
     return found
 
 
@@ -137,15 +146,17 @@ def queue_choice(name: str, value: str) -> str:
     """`turn` or `key`: how the sink chooses queues."""
     word = value.strip().lower()
     if word not in ("turn", "key"):
-        raise UsageError(f'option {name} takes "turn" or "key", not {value!r}')
+        raise UsageError(f'option {name} takes "turn" or "key", not {shown(value)}')
     return word
 
 
 def pattern(name: str, value: str) -> str:
     """A regular expression that a whole topic name must match."""
+    if not value.strip():
+        raise UsageError(f"option {name} is empty")
     try:
         re.compile(value)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(f"option {name} is no regular expression: {error}") from None
     return value
 
@@ -172,7 +183,7 @@ def strategy(name: str, value: str) -> str:
     """`latest` or `error`: the choice for queues without a message as new as the starting time."""
     word = value.strip().lower()
     if word not in ("latest", "error"):
-        raise UsageError(f'option {name} takes "latest" or "error", not {value!r}')
+        raise UsageError(f'option {name} takes "latest" or "error", not {shown(value)}')
     return word
 
 
@@ -192,5 +203,5 @@ def event_prefix(name: str, value: str) -> str | None:
     if word.lower() == "false":
         return None
     if not word or not word.isprintable() or " " in word:
-        raise UsageError(f"option {name} takes true, false or a prefix, not {value!r}")
+        raise UsageError(f"option {name} takes true, false or a prefix, not {shown(value)}")
     return "CE_" if word.lower() == "true" else word

@@ -61,7 +61,7 @@ class WriteOptions(Credentials, BodyOptions):
     )
     transaction_begin: int | None = option(
         "transactionBegin",
-        values.whole(0),
+        values.whole(0, 2**62),
         "Number of a micro-batch with which a stream may begin at the first of transactionBrokers "
         "if that knows nothing of it; 0 always may.",
     )
@@ -99,6 +99,14 @@ class WriteOptions(Credentials, BodyOptions):
         usual = 512 if self.transaction_brokers else 256
         return usual if self.records_asked is None else self.records_asked
 
+    def check_transaction(self) -> None:
+        """Raises ConfigError where an option does not go with `transactionBrokers`, or needs it."""
+        if not self.transaction_brokers:
+            if self.transaction_begin is not None:
+                raise ConfigError("option transactionBegin goes with transactionBrokers")
+        elif self.delay_level:
+            raise ConfigError("option delayLevel: rows of transactionBrokers cannot have a delay")
+
 
 def write_options(given: Mapping[str, str]) -> WriteOptions:
     """The options of a write.
@@ -112,4 +120,5 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
         raise ConfigError(NO_SERVERS)
     options.check_credentials()
     options.check_bodies()
+    options.check_transaction()
     return options

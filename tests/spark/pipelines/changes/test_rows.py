@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sprocket.spark.pipelines.changes.rows import (
@@ -158,3 +160,58 @@ def test_no_message_ends_in_an_error(body: Any, keys: str) -> None:
     assert _effects(raw, keys)
     assert _effects(raw, json.dumps(body))
     list(seen_columns(raw, keys, READER))
+
+
+_ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.sampled_from(["", "x", "\ud800", "\0", "0000-00-00", 0, -1, 10**25, 1e300, "id"])
+    | st.integers()
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["id", "a", "\ud800", "name", "type"]), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+def _replaced(value: Any, draw: st.DrawFn) -> Any:
+    """A value of JSON, of which a part, perhaps all, is something else."""
+    if isinstance(value, dict | list) and value and draw(st.integers(0, 5)):
+        at = draw(st.sampled_from(list(value) if isinstance(value, dict) else range(len(value))))
+        made = copy.copy(value)
+        made[at] = _replaced(value[at], draw)
+        return made
+    return draw(_ANYTHING)
+
+
+@st.composite
+def _strange(draw: st.DrawFn) -> tuple[bytes, str]:
+    style, number = draw(st.sampled_from(STYLES)), draw(st.integers(0, 19))
+    sent = Database(1, style).changes(20)[number]
+    body = json.loads(sent.body or b"null")
+    key = json.loads(sent.keys or "null")
+    if draw(st.booleans()):
+        body = _replaced(body, draw)
+    else:
+        key = _replaced(key, draw)
+    return json.dumps(body).encode(), json.dumps(key)
+
+
+@settings(max_examples=150, deadline=None)
+@given(_strange())
+@example((b'{"database": "d", "table": "t", "type": "INSERT", "data": true}', ""))
+@example(
+    (
+        encoded(debezium("c", None, {"id": 1}, enveloped=False)),
+        '{"schema": {"fields": [{"field": "id", "name": []}]}, "payload": {"id": 1}}',
+    )
+)
+def test_no_message_stops_the_others(message: tuple[bytes, str]) -> None:
+    """Whatever it is, it is applied, left out or set aside, and Arrow takes what is told of it."""
+    body, keys = message
+    for one in effects(body, keys, ChangeReader(sources=("*",)), SHAPE):
+        pa.array([one.reason, *one.absent], pa.string())
+    for column in seen_columns(body, keys, READER):
+        pa.array([column.source, column.name, column.kind, *column.key], pa.string())

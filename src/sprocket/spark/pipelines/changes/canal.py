@@ -65,8 +65,9 @@ def content(message: Mapping[str, Any]) -> MessageContent:
     rows = message.get("data") or []
     if not rows:
         return MessageContent(left_out="DDL and statements")
-    olds = message.get("old") or [{}] * len(rows)
-    if not isinstance(rows, list) or not isinstance(olds, list) or len(rows) != len(olds):
+    is_list = isinstance(rows, list)
+    olds = message.get("old") or ([{}] * len(rows) if is_list else None)
+    if not is_list or not isinstance(olds, list) or len(rows) != len(olds):
         raise UnfitMessage("unknown message", "data and old of Canal are lists of equal length")
     types = _types(message)
     made = (

@@ -80,7 +80,7 @@ def types(schema: Any) -> dict[str, FieldType]:
 
 
 def _type(field: Mapping[str, Any]) -> FieldType:
-    plain, meaning = field.get("type"), field.get("name")
+    plain, meaning = field.get("type"), str(field.get("name") or "")
     if meaning == _DECIMAL:
         return _decimal(field.get("parameters"))
     if meaning in _DATES:

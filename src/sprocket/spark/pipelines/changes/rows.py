@@ -48,9 +48,9 @@ class ChangeReader:
         if message is None:
             return MessageContent(left_out="tombstones")
         if isinstance(message, dict) and canal.is_canal(message):
-            return canal.content(message)
+            return _named(canal.content(message))
         if isinstance(message, dict) and debezium.is_debezium(message):
-            return debezium.content(message, keys, self.unavailable)
+            return _named(debezium.content(message, keys, self.unavailable))
         raise UnfitMessage("unknown message", "neither Canal's nor Debezium's")
 
     def takes(self, source: str, shape: RowShape) -> bool:
@@ -58,6 +58,21 @@ class ChangeReader:
         if self.sources:
             return any(fnmatchcase(source, pattern) for pattern in self.sources)
         return shape.source in ("", source)
+
+
+def _named(found: MessageContent) -> MessageContent:
+    """The same; raises UnfitMessage if a name in it is half a character, as JSON can write it."""
+    last = None
+    for change in found.changes:
+        names = [change.source, *change.values]
+        if change.types is not last:  # the rows of one message share them
+            last = change.types
+            names += [*change.key, *change.types]
+        try:
+            "".join(names).encode()
+        except UnicodeEncodeError:
+            raise UnfitMessage("unknown message", "a name in it is no Unicode") from None
+    return found
 
 
 class RowEffect(NamedTuple):
@@ -112,7 +127,8 @@ def effects(
 
 
 def _aside(error: UnfitMessage) -> RowEffect:
-    return RowEffect("aside", None, {}, (), str(error))
+    reason = str(error).encode("utf-8", "backslashreplace").decode()
+    return RowEffect("aside", None, {}, (), reason)
 
 
 def _effects(change: RowChange, reader: ChangeReader, shape: RowShape) -> Iterator[RowEffect]:
