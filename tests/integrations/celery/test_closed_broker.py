@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -20,6 +22,17 @@ from tests.support import LONGEST
 pytestmark = pytest.mark.process
 
 
+@pytest.fixture
+def kept_logging() -> Iterator[None]:
+    """A worker sets the root logger's level and handlers, for other tests too."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers
+
+
+@pytest.mark.usefixtures("kept_logging")
 def test_a_user_with_pub_and_sub_alone_calls_and_works(
     authority: Authority, tmp_path: Path
 ) -> None:
