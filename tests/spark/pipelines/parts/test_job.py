@@ -63,6 +63,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         ({"batch_rows": 0}, "batch-rows must be at least 1, not 0"),
         ({"batch_rows": -(10**400)}, "batch-rows cannot be negative"),
         ({"folder": ""}, "to is empty"),
+        ({"topics": "orders"}, r"topic is a tuple of texts, such as \('orders',\)"),
         ({"topics": ("orders", " ")}, "topic is empty"),
         ({"unavailable": ""}, "unavailable is empty"),
         ({"nameservers": " "}, "nameserver is empty"),

@@ -14,6 +14,7 @@ from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from sprocket.base.errors import UsageError
+from sprocket.base.suggestions import shown
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
 from sprocket.spark.pipelines.parts.servers import AccessKeys, Servers
 
@@ -134,12 +135,14 @@ class Job:
     def __post_init__(self) -> None:
         for one, info in settings(type(self)):
             value = getattr(self, one.name)
-            if value == one.default:
+            if value is None or value == one.default:
                 continue
             if info.choices and value not in info.choices:
                 raise UsageError(f"{info.option} is one of {', '.join(info.choices)}: {value!r}")
             if info.kind in ("whole", "number"):
                 _check_number(info, value)
+            if info.kind == "words" and isinstance(value, str):
+                raise UsageError(f"{info.option} is a tuple of texts, such as ({shown(value)},)")
             # A variable of a shell that is not set is an empty text, and not the default.
             words = value if info.kind == "words" else (value,)
             if any(isinstance(word, str) and not word.strip() for word in words):
