@@ -44,3 +44,27 @@ def test_what_python_loads_for_itself_comes_after_ctrl_c_is_seen_to() -> None:
         capture_output=True, text=True, timeout=60, check=True, env={"PYTHONPATH": _SOURCES},
     )  # fmt: skip
     assert {"typing", "enum", "re", "signal"}.isdisjoint(told.stdout.split())
+
+
+_CLOSED = """
+import os, sys
+from sprocket.cli import entry, main
+
+def run():
+    print("to nobody")
+    assert sys.stdin.read() == ""
+    assert all(os.path.samestat(os.fstat(number), os.stat(os.devnull)) for number in range(3))
+    os._exit(7)
+
+main.main = run
+entry.main()
+"""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX closes the streams")
+def test_a_standard_stream_that_is_closed_is_the_null_device() -> None:
+    """Otherwise a log file or a socket would get its number."""
+    closing = 'exec "$0" -c "$1" 0<&- 1>&- 2>&-'
+    done = subprocess.run(["sh", "-c", closing, sys.executable, _CLOSED], timeout=60, check=False)
+    assert done.returncode == 7

@@ -83,3 +83,22 @@ def test_a_report_without_the_library_of_plots_is_written_and_says_so(
 def test_progress_is_told_in_a_line() -> None:
     assert Progress(1200, 350.4, 20).in_words() == "1,200 messages, 350/s, lag 20"
     assert Progress(3, None, None).in_words() == "3 messages"
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("sprocket pipeline run ap", ["apply"]),
+        ("sprocket pipeline run apply --format d", ["delta"]),
+        ("sprocket pipeline run lag --format ", ["parquet", "csv", "delta", "iceberg"]),
+        ("sprocket pipeline run apply --table d", []),
+    ],
+)
+def test_the_tab_key_offers_pipelines_and_the_words_of_their_options(
+    typed: str, offered: list[str]
+) -> None:
+    position = typed.count(" ")
+    outcome = sprocket(
+        _SPROCKET_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(position)
+    )
+    assert outcome.out.split() == offered

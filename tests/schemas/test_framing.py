@@ -43,6 +43,12 @@ def test_a_place_that_is_none_is_refused(content: bytes) -> None:
         framing.split_place(content)
 
 
+@pytest.mark.parametrize("schema_id", [-1, 1 << 31, 1 << 40])
+def test_a_number_that_no_schema_has_is_not_written(schema_id: int) -> None:
+    with pytest.raises(BodyMismatch, match="is no number of a schema"):
+        framing.join(schema_id, b"")
+
+
 @given(
     st.integers(0, (1 << 31) - 1),
     st.lists(st.integers(0, 1000), min_size=1, max_size=20),

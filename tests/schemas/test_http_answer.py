@@ -45,7 +45,16 @@ def test_an_answer_that_drips_ends_at_the_deadline() -> None:
     assert took >= 0.5  # the header alone would go on for as long as it drips
 
 
-@pytest.mark.parametrize("answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\n" * 200])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"nonsense\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" * 200,
+        b"\x1b]0;a title\x07\r\n\r\n",
+        b"HTTP/1.1 " + b"\x1b[31m" * 10_000 + b"\r\n\r\n",
+    ],
+)
 def test_what_is_no_http_is_one_error(answer: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -57,9 +66,12 @@ def test_what_is_no_http_is_one_error(answer: bytes) -> None:
 
         thread = threading.Thread(target=reply, daemon=True)
         thread.start()
-        with pytest.raises(RegistryUnavailable):
+        with pytest.raises(RegistryUnavailable) as caught:
             ask(server.getsockname()[1], 20)
         thread.join()
+    reason = str(caught.value)
+    assert reason.isprintable()
+    assert len(reason) < 1000
 
 
 def test_nobody_there_is_one_error() -> None:

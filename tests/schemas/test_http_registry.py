@@ -77,6 +77,13 @@ def test_references_in_a_circle_and_without_end_are_bounded(served: Answers) -> 
         source(served).by_id(1)
 
 
+@pytest.mark.parametrize("number", [-1, 1 << 31, 10**30, "7"])
+def test_a_number_that_no_schema_has_is_no_answer(served: Answers, number: Any) -> None:
+    served.by_path["/subjects/s/versions/latest"] = (200, {"id": number, "schema": AVRO_ORDER})
+    with pytest.raises(RegistryUnavailable, match="something else than a schema"):
+        source(served).latest("s")
+
+
 def test_what_a_schema_refers_to_is_bounded_together(served: Answers) -> None:
     references = [{"name": f"n{number}", "subject": "s", "version": 1} for number in range(3)]
     served.by_path["/schemas/ids/1"] = (200, {"schema": '"c"', "references": references})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -43,12 +44,25 @@ def test_a_byte_order_mark_is_not_content() -> None:
     assert CODEC.decode(b"\xef\xbb\xbf{}") == {}
 
 
+@dataclass
+class Point:
+    x: float
+
+
 @pytest.mark.parametrize(
-    "value", [math.nan, [math.inf], {"a": (-math.inf,)}, "\ud800", object(), {(1, 2): 3}]
-)
+    "value",
+    [
+        math.nan, [math.inf], {"a": (-math.inf,)}, "\ud800", object(), {(1, 2): 3}, {math.nan},
+        Point(math.nan), [Point(math.inf)],
+    ],
+)  # fmt: skip
 def test_a_value_that_json_does_not_have_is_refused(value: Any) -> None:
     with pytest.raises(BodyMismatch):
         CODEC.encode(value)
+
+
+def test_objects_of_data_are_values() -> None:
+    assert CODEC.encode([Point(0.5), {1}]) == b'[{"x":0.5},[1]]'
 
 
 def test_a_value_that_contains_itself_is_refused() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("fastavro")
 
+from sprocket.base.errors import UsageError
 from sprocket.schemas.avro_bodies import AvroBodies
 from sprocket.schemas.body_codec import BodyCodec
 from sprocket.schemas.errors import BodyMismatch
@@ -110,3 +111,26 @@ def test_plain_values_and_messages_of_protobuf_are_sent_too() -> None:
     assert encoded(Int64Value(value=7), codec) == b"\x08\x07"
     with pytest.raises(BodyMismatch):
         encoded(OrderStruct("a", tags=[3]), AvroBodies(AVRO_ORDER))  # type: ignore[list-item]
+
+
+class NoData:
+    """A class whose objects nobody can make of JSON."""
+
+
+@pytest.mark.parametrize("kind", [NoData, "OrderData", 7, type(order_files)])
+def test_a_type_to_which_no_body_fits_is_refused_at_once(kind: Any) -> None:
+    with pytest.raises(UsageError, match="bodies are not converted to "):
+        TypedBodies(kind, JsonBodies())
+
+
+@pytest.mark.parametrize("kind", [OrderData | None, dict, list[OrderStruct], str, Any, None])
+def test_plain_types_and_those_made_of_others_are_taken(kind: Any) -> None:
+    TypedBodies(kind, JsonBodies())
+
+
+def test_a_type_may_name_another_one_that_comes_later() -> None:
+    @dataclass
+    class Early:
+        later: "Later"  # type: ignore[name-defined] # noqa: F821, UP037
+
+    TypedBodies(Early, JsonBodies())

@@ -234,9 +234,21 @@ def _parameter(one: Field[Any], said: FieldInfo) -> inspect.Parameter:
     is_needed = one.default is MISSING
     help_ = said.doc + (f" ({', '.join(said.choices)})" if said.choices else "")
     type_ = str if is_needed else _TYPES[said.kind]
-    option = typer.Option(f"--{said.option}", help=help_, metavar=_METAVARS.get(said.kind))
+    option = typer.Option(
+        f"--{said.option}",
+        help=help_,
+        metavar=_METAVARS.get(said.kind),
+        autocompletion=_completion(said.choices),
+    )
     default = inspect.Parameter.empty if is_needed else one.default or None
     return _keyword(one.name, Annotated[type_, option], False if type_ is bool else default)
+
+
+def _completion(choices: tuple[str, ...]) -> Callable[[str], list[str]] | None:
+    """What the Tab key offers for an option that takes one of some words."""
+    if not choices:
+        return None
+    return lambda incomplete: [each for each in choices if each.startswith(incomplete)]
 
 
 _METAVARS = {"time": "TIME", "whole": "COUNT", "number": "NUMBER", "profile": "NAME"}

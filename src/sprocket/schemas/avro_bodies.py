@@ -13,7 +13,7 @@ import msgspec
 
 from sprocket.base.errors import UsageError
 from sprocket.schemas.avro_bounds import checker
-from sprocket.schemas.errors import BodyMismatch, SchemaInvalid
+from sprocket.schemas.errors import BodyMismatch, SchemaInvalid, reason_of
 from sprocket.schemas.json_bodies import check_depth
 
 #: A schema is written by people or generated; a larger one is a mistake, or an attack.
@@ -98,4 +98,5 @@ def _fastavro() -> Any:
 
 
 def _short(error: BaseException) -> str:
-    return f"{type(error).__name__} {error}"[:200].strip()
+    name, reason = type(error).__name__, reason_of(error)
+    return name if reason == name else f"{name} {reason}"

@@ -17,7 +17,8 @@ HEAD_BYTES = 5
 _HEAD = struct.Struct(">BI")
 _STEPS_MAX = 100
 _VARINT_BYTES_MAX = 5
-_ID_MAX = (1 << 31) - 1
+#: Numbers of schemas are ints of Java.
+ID_MAX = (1 << 31) - 1
 
 
 class FramedBody(NamedTuple):
@@ -43,13 +44,19 @@ def split(body: bytes) -> FramedBody:
     magic, schema_id = _HEAD.unpack_from(body)
     if magic != MAGIC:
         raise BodyMismatch(f"it begins with byte {magic}, not 0: no number of a schema in front")
-    if schema_id > _ID_MAX:
+    if schema_id > ID_MAX:
         raise BodyMismatch(f"{schema_id} is no number of a schema")
     return FramedBody(schema_id, body[HEAD_BYTES:])
 
 
 def join(schema_id: int, content: bytes) -> bytes:
-    """A body with its number in front."""
+    """A body with its number in front.
+
+    Raises:
+        BodyMismatch: it is no number of a schema.
+    """
+    if not 0 <= schema_id <= ID_MAX:
+        raise BodyMismatch(f"{schema_id} is no number of a schema")
     return _HEAD.pack(MAGIC, schema_id) + content
 
 

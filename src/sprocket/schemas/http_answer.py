@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult
 
-from sprocket.schemas.errors import RegistryUnavailable
+from sprocket.schemas.errors import RegistryUnavailable, reason_of
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -55,8 +55,9 @@ def get(
         response = connection.getresponse()
         body = response.read(bytes_max + 1)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = str(error) or type(error).__name__
-        raise RegistryUnavailable(f"the registry {place} does not answer: {reason}") from None
+        raise RegistryUnavailable(
+            f"the registry {place} does not answer: {reason_of(error)}"
+        ) from None
     finally:
         connection.shut()
     if len(body) > bytes_max:

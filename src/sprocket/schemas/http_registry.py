@@ -12,6 +12,7 @@ import base64
 import binascii
 import ssl
 from dataclasses import dataclass, field
+from typing import Annotated
 from urllib.parse import SplitResult, quote, urlsplit
 
 import msgspec
@@ -20,6 +21,7 @@ from sprocket.base.errors import ConfigError
 from sprocket.schemas import http_answer
 from sprocket.schemas.descriptors import named
 from sprocket.schemas.errors import RegistryUnavailable, SchemaInvalid, SchemaNotFound
+from sprocket.schemas.framing import ID_MAX
 from sprocket.schemas.registered import RegisteredSchema, SchemaKind
 
 #: Variables of the environment with who asks, by attribute of `RegistryAccess`.
@@ -66,7 +68,7 @@ class _SchemaReference(msgspec.Struct):
 class _SchemaAnswer(msgspec.Struct, rename="camel"):
     schema: str
     schema_type: str = "AVRO"
-    id: int | None = None
+    id: Annotated[int, msgspec.Meta(ge=0, le=ID_MAX)] | None = None
     references: list[_SchemaReference] = []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -81,6 +82,10 @@ def _refuse_unequal(value: Any, depth: int) -> None:
     elif isinstance(value, list | tuple):
         for each in value:
             _refuse_unequal(each, depth + 1)
+    elif value is not None and not isinstance(value, str | int | bytes | Decimal):
+        plain = msgspec.to_builtins(value)  # of a dataclass, a set and the like
+        if not isinstance(plain, str):
+            _refuse_unequal(plain, depth + 1)
 
 
 def _short(error: BaseException) -> str:

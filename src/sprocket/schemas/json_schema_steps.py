@@ -14,9 +14,9 @@ from typing import Any
 #: Keyword functions of jsonschema: validator, the keyword's value, the instance, the schema.
 _Keyword = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
 
-#: A step takes about a microsecond. A body without a schema's malice needs a few for each byte.
+#: Most keywords apply to a value once, and a value has two bytes or more with what is around it.
 _STEPS_MAX, _STEPS_FOR_BYTE = 200_000, 8
-#: Comparisons of items that take as long as a step.
+#: Comparisons of items that count as a step.
 _PAIRS_FOR_STEP = 64
 _SQUARE = ("unevaluatedItems", "unevaluatedProperties")
 

@@ -292,7 +292,7 @@ def _fill(message: Any, value: Any) -> None:
         message.nanos = sign * (abs(micros) % 1_000_000 * 1000)
         return
     if special in WRAPPERS and not isinstance(value, Mapping):
-        message.value = value
+        message.value = _number(descriptor.fields_by_name["value"], value)
         message.SetInParent()
         return
     if not isinstance(value, Mapping):

@@ -12,7 +12,9 @@ from typing import Any, Generic, TypeVar, cast
 from uuid import UUID
 
 import msgspec
+import msgspec.inspect
 
+from sprocket.base.errors import UsageError
 from sprocket.schemas.body_codec import BodyCodec
 from sprocket.schemas.errors import BodyMismatch
 from sprocket.schemas.json_bodies import JsonBodies
@@ -30,12 +32,17 @@ class TypedBodies(Generic[T]):
     Args:
         kind: the type: anything that msgspec converts to, or a model of pydantic.
         codec: of the bodies.
+
+    Raises:
+        UsageError: it is another type, to which no body would ever fit.
     """
 
     def __init__(self, kind: type[T], codec: BodyCodec) -> None:
         self._kind = kind
         self._codec = codec
         self._is_model = hasattr(kind, "model_validate") and hasattr(kind, "model_dump")
+        if not self._is_model:
+            _check_kind(kind)
 
     def decode(self, body: bytes) -> T:
         """The object in a body.
@@ -92,6 +99,21 @@ def encoded(value: Any, codec: BodyCodec) -> bytes:
         name = type(value).__name__
         raise BodyMismatch(f"a {name} cannot be encoded: {_short(error)}") from None
     return codec.encode(plain)
+
+
+def _check_kind(kind: Any) -> None:
+    try:
+        is_known = not isinstance(msgspec.inspect.type_info(kind), msgspec.inspect.CustomType)
+    except TypeError:
+        is_known = False
+    except NameError:  # one of its fields has a type that is defined further below
+        return
+    if not is_known:
+        name = getattr(kind, "__name__", repr(kind))
+        raise UsageError(
+            f"bodies are not converted to {name}: it is no dataclass, no struct of msgspec, no "
+            "model of pydantic, and no plain type"
+        )
 
 
 def _short(error: BaseException) -> str:

@@ -55,6 +55,10 @@ def test_what_cannot_be_sent_is_told() -> None:
         made(Order("a"), topic=Message("t", b"x"))
     with pytest.raises(BodyMismatch):
         made(object())
+    for body in (b"raw", bytearray(b"raw"), memoryview(b"raw")):
+        with pytest.raises(UsageError, match=r"send Message\(topic, body\)"):
+            made(body)
+    assert made(b"raw", AvroBodies('"bytes"')).body == b"\x06raw"
 
 
 @virtual_time

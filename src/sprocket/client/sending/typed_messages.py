@@ -45,13 +45,15 @@ class TypedMessages:
         """A message with the body of an object, and what kind of body it is in a property.
 
         Raises:
-            UsageError: the topic is no name.
+            UsageError: the topic is no name, or the object is bytes where JSON is sent.
             BodyMismatch: the object does not fit the topic's codec.
             RegistryUnavailable: a schema has to be fetched, and cannot be.
         """
         if not isinstance(topic, str):
             raise UsageError(f"a body goes with the name of a topic, not with {topic!r:.100}")
         codec = self._by_topic.get(topic, self._other)
+        if isinstance(value, bytes | bytearray | memoryview) and isinstance(codec, JsonBodies):
+            raise UsageError("bytes are a body, and no object for JSON: send Message(topic, body)")
         await codec.prepare(None)
         body = encoded(value, codec)
         message = Message(topic, body, **attributes)

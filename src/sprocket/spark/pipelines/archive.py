@@ -115,7 +115,7 @@ class Archive(TableSettings, TopicJob):
         default=False,
     )
     sample_rows: int = setting(
-        "Messages to find the columns in.", option="sample", kind="whole", default=1000
+        "Messages to find the columns in.", option="sample", kind="whole", default=1000, least=1
     )
     follows: bool = follows_setting()
     every_s: float = every_setting(10.0)
@@ -226,7 +226,7 @@ class Archive(TableSettings, TopicJob):
 
     def _inferred(self, session: SparkSession) -> StructType:
         read = session.read.format("rocketmq").schema("body binary")
-        rows = max(1, self.sample_rows)
+        rows = self.sample_rows
         return bodies.inferred(session, read.options(**self.reading()).load(), rows)
 
     def _remember(self, batches: Batches, schema: StructType | None) -> None:

@@ -151,6 +151,7 @@ class DeadLetters(Job):
         option="slice-rows",
         kind="whole",
         default=10_000,
+        least=1,
     )
     state: str | None = setting(
         "Folder for the saved progress of sending back.", option="state", default=None
@@ -228,7 +229,7 @@ class DeadLetters(Job):
         )
         place = self.state or f"sprocket-state/deadletters-{name}"
         memory = SliceProgress(Folder(session, place), name)
-        slices = Slices(memory, rows=max(1, self.slice_rows), rate=self.rate, watch=watch)
+        slices = Slices(memory, rows=self.slice_rows, rate=self.rate, watch=watch)
         if self.send_back == "group":
             for group in self._groups(span[1]):
                 self.servers.ask(partial(returning.check, group=group))

@@ -116,6 +116,7 @@ class Replay(Job):
         option="slice-rows",
         kind="whole",
         default=100_000,
+        least=1,
     )
     queue_by: str = setting(
         "Queues in turn, or by the hash of the key so that a key keeps its order.",
@@ -154,7 +155,7 @@ class Replay(Job):
         started = time.monotonic()
         place = self.state or f"sprocket-state/replay-{self._name()}"
         memory = SliceProgress(Folder(session, place), self._name())
-        slices = Slices(memory, rows=max(1, self.slice_rows), rate=self.rate, watch=watch)
+        slices = Slices(memory, rows=self.slice_rows, rate=self.rate, watch=watch)
         units = self._archived(session, memory) if self.archive else self._stored(session)
         is_whole = slices.run(units, self._send)
         return Replayed(

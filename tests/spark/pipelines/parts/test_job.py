@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sprocket.base.errors import UsageError
 from sprocket.spark import pipelines
-from sprocket.spark.pipelines import Lag, Trace, Volume
+from sprocket.spark.pipelines import Apply, Lag, Trace, Volume
 from sprocket.spark.pipelines.parts.job import settings
 from sprocket.spark.pipelines.parts.servers import AccessKeys
 
@@ -51,6 +53,34 @@ def test_what_makes_no_sense_is_refused() -> None:
         Lag(nameservers="a:1", folder="f", form="xls")
     with pytest.raises(UsageError, match="every cannot be negative"):
         Lag(nameservers="a:1", folder="f", every_s=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"every_s": float("nan")}, "every is a number, not nan"),
+        ({"every_s": float("inf")}, "every is a number, not inf"),
+        ({"batch_rows": 0}, "batch-rows must be at least 1, not 0"),
+        ({"batch_rows": -(10**400)}, "batch-rows cannot be negative"),
+        ({"folder": ""}, "to is empty"),
+        ({"topics": "orders"}, r"topic is a tuple of texts, such as \('orders',\)"),
+        ({"topics": ("orders", " ")}, "topic is empty"),
+        ({"unavailable": ""}, "unavailable is empty"),
+        ({"nameservers": " "}, "nameserver is empty"),
+    ],
+)
+def test_numbers_and_texts_that_nobody_means_are_refused_by_name(
+    given: dict[str, Any], reason: str
+) -> None:
+    right: dict[str, Any] = {"nameservers": "a:1", "topics": ("orders",), "folder": "f"}
+    Apply(**right)
+    with pytest.raises(UsageError, match=reason):
+        Apply(**{**right, **given})
+
+
+def test_a_job_does_not_show_its_options() -> None:
+    job = Volume(nameservers="a:1", topics=("x",), options=("schemaRegistryPassword=hush",))
+    assert "hush" not in repr(job)
 
 
 def test_a_digest_tells_jobs_apart() -> None:

@@ -46,5 +46,6 @@ def test_a_failure_is_told_by_its_own_error(text: str, said: str) -> None:
 
 
 def test_a_query_goes_on_or_ends_with_what_is_there() -> None:
-    assert trigger(follows=True, every_s=2.5) == {"processingTime": "2.5 seconds"}
+    for every_s, said in ((2.5, "2500"), (0.0, "0"), (1e-05, "0"), (1_000_000.0, "1000000000")):
+        assert trigger(follows=True, every_s=every_s) == {"processingTime": f"{said} milliseconds"}
     assert trigger(follows=False, every_s=2.5) == {"availableNow": True}

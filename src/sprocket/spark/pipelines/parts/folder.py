@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sprocket.base.errors import SprocketError, UsageError
+from sprocket.base.suggestions import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +22,24 @@ if TYPE_CHECKING:
 #: Folder of the files beside the data; Spark and others ignore names that begin with `_`.
 HIDDEN = "_sprocket"
 _BYTES_MAX = 64 * 1024 * 1024
+#: Windows has backslashes between folders.
+_TAKEN_OTHERWISE = re.compile(
+    r"[*?\[\]{}\0-\x1f]|%[0-9a-fA-F]{2}" + ("" if os.sep == "\\" else r"|\\")
+)
+
+
+def check_folder(path: str) -> None:
+    """Raises UsageError for a folder that not all who read it would find.
+
+    Spark takes brackets and stars for patterns, and the library of Delta opens `50%25` as `50%`.
+    """
+    if not path.strip():
+        raise UsageError("a folder is needed, and its name is empty")
+    if found := _TAKEN_OTHERWISE.search(path):
+        raise UsageError(
+            f"the folder {shown(path)} has {shown(found[0])} in its name, which Spark and the "
+            "libraries of tables take for something else"
+        )
 
 
 class FileInFolder(NamedTuple):
@@ -45,8 +65,7 @@ class Folder:
     """
 
     def __init__(self, session: SparkSession, path: str) -> None:
-        if not path.strip():
-            raise UsageError("a folder is needed, and its name is empty")
+        check_folder(path)
         made: Any = session
         if not hasattr(made, "_jvm"):
             raise UsageError("pipelines need a session of this process, not a remote one")
@@ -58,6 +77,7 @@ class Folder:
         if self._files.getScheme() == "file" and "://" not in path:
             # Java keeps the working directory in which it was started; ours may have changed.
             self.path = str(Path(path).absolute())
+            check_folder(self.path)
 
     def __str__(self) -> str:
         return self.path

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from sprocket.base.errors import UsageError
+from sprocket.base.suggestions import shown
 from sprocket.spark.options.body_options import PROFILES
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
 from sprocket.spark.pipelines.parts.servers import AccessKeys, Servers
@@ -38,12 +40,14 @@ class FieldInfo(NamedTuple):
         kind: how the command line parses it. `words` may be repeated; a `time` is ms since 1970
             in the library, and a `profile` a `Profile`.
         choices: the allowed texts; empty for any.
+        least: the smallest number that is allowed.
     """
 
     doc: str
     option: str
     kind: Kind
     choices: tuple[str, ...]
+    least: int
 
 
 def setting(
@@ -53,12 +57,16 @@ def setting(
     kind: Kind = "text",
     default: Any = MISSING,
     choices: tuple[str, ...] = (),
+    least: int = 0,
+    is_shown: bool = True,
 ) -> Any:
-    """Declares a field of a job; a field without a default is required."""
-    about = FieldInfo(doc, option, kind, choices)
-    if default is MISSING:
-        return field(metadata={"about": about})
-    return field(default=default, metadata={"about": about})
+    """Declares a field of a job; a field without a default is required.
+
+    Args:
+        is_shown: whether the job's `repr` has it.
+    """
+    about = FieldInfo(doc, option, kind, choices, least)
+    return field(default=default, repr=is_shown, metadata={"about": about})
 
 
 def follows_setting() -> Any:
@@ -76,7 +84,7 @@ def every_setting(seconds: float) -> Any:
 def batch_rows_setting(most: int) -> Any:
     """Declares the size of a job's micro-batches."""
     doc = "Most messages in one micro-batch."
-    return setting(doc, option="batch-rows", kind="whole", default=most)
+    return setting(doc, option="batch-rows", kind="whole", default=most, least=1)
 
 
 def to_profile_setting() -> Any:
@@ -88,6 +96,16 @@ def to_profile_setting() -> Any:
 def settings(kind: type[Job]) -> list[tuple[Field[Any], FieldInfo]]:
     """The fields that people set, with their declarations."""
     return [(one, one.metadata["about"]) for one in fields(kind) if "about" in one.metadata]
+
+
+def _check_number(info: FieldInfo, value: float) -> None:
+    """Raises UsageError for a number that a setting cannot have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{info.option} is a number, not {value}")
+    if value < 0:
+        raise UsageError(f"{info.option} cannot be negative: {value}")
+    if value < info.least:
+        raise UsageError(f"{info.option} must be at least {info.least}, not {value}")
 
 
 class Summary(Protocol):
@@ -114,6 +132,7 @@ class Job:
         option="option",
         kind="words",
         default=(),
+        is_shown=False,
     )
 
     keys: AccessKeys | None = None
@@ -123,10 +142,18 @@ class Job:
     def __post_init__(self) -> None:
         for one, info in settings(type(self)):
             value = getattr(self, one.name)
+            if value is None or value == one.default:
+                continue
             if info.choices and value not in info.choices:
                 raise UsageError(f"{info.option} is one of {', '.join(info.choices)}: {value!r}")
-            if info.kind in ("whole", "number") and value is not None and value < 0:
-                raise UsageError(f"{info.option} cannot be negative: {value}")
+            if info.kind in ("whole", "number"):
+                _check_number(info, value)
+            if info.kind == "words" and isinstance(value, str):
+                raise UsageError(f"{info.option} is a tuple of texts, such as ({shown(value)},)")
+            # A variable of a shell that is not set is an empty text, and not the default.
+            words = value if info.kind == "words" else (value,)
+            if any(isinstance(word, str) and not word.strip() for word in words):
+                raise UsageError(f"{info.option} is empty")
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Summary:
         """Does the work that is left, and returns what was done.
@@ -247,7 +274,7 @@ class TopicJob(Job):
             group: the consumer group whose offsets follow; None for none.
         """
         options = {"startingOffsets": "earliest", **self.reading()}
-        options["maxOffsetsPerTrigger"] = str(max(1, batch_rows))
+        options["maxOffsetsPerTrigger"] = str(batch_rows)
         if group is not None:
             options["group"] = group
         return session.readStream.format("rocketmq").schema(columns).options(**options).load()

@@ -30,7 +30,10 @@ class StreamFailed(SprocketError):
 
 def trigger(*, follows: bool, every_s: float) -> dict[str, Any]:
     """Spark's trigger: a micro-batch every `every_s` seconds, or `availableNow` once."""
-    return {"processingTime": f"{every_s:g} seconds"} if follows else {"availableNow": True}
+    if not follows:
+        return {"availableNow": True}
+    # Spark reads no exponents, which a float may have.
+    return {"processingTime": f"{round(every_s * 1000)} milliseconds"}
 
 
 def run_query(writer: DataStreamWriter, watch: Watch) -> bool:
