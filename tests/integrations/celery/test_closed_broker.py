@@ -38,11 +38,11 @@ def test_a_user_with_pub_and_sub_alone_calls_and_works(
 ) -> None:
     with closed_node(authority, tmp_path, ["celery"], mail=["sprocket-mail"]) as node:
         ssl = {"ca_certs": node.authorities}
-        url = f"sprocket+rocketmq://{USER}:{quote(PASSWORD, safe='')}@{node.names}"
+        url = f"sprocket+rocketmq://{node.names}"
         app = celery.Celery("closed", broker=url, backend="rpc://", set_as_current=False)
+        app.conf.broker_user, app.conf.broker_password = USER, PASSWORD
         app.conf.broker_use_ssl = ssl
         app.conf.broker_transport_options = {"create_topics": False}
-        assert PASSWORD not in app.connection().as_uri()
 
         @app.task
         def add(x: int, y: int) -> int:
@@ -50,9 +50,15 @@ def test_a_user_with_pub_and_sub_alone_calls_and_works(
 
         with start_worker(app, pool="solo", perform_ping_check=False):
             assert add.delay(2, 3).get(timeout=LONGEST) == 5
-            assert app.control.ping(timeout=2.0)
+            stats = app.control.inspect(timeout=2.0).stats()
+            assert stats
+            assert PASSWORD not in repr(stats), "whoever inspects a worker reads its secret"
         app.backend.result_consumer.stop()
         app.pool.force_close_all()
+        url = f"sprocket+rocketmq://{USER}:{quote(PASSWORD, safe='')}@{node.names}"
+        with kombu.Connection(url, ssl=ssl) as connection:
+            connection.connect()
+            assert PASSWORD not in connection.as_uri()
         wrong = kombu.Connection(f"sprocket+rocketmq://{USER}:wrong@{node.names}", ssl=ssl)
         with wrong, pytest.raises(wrong.connection_errors) as refused:
             wrong.SimpleQueue("celery").put("refused")

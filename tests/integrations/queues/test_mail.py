@@ -8,7 +8,7 @@ from typing import Any
 
 from sprocket.client.producer import Producer
 from sprocket.client.pull_consumer import PullConsumer
-from sprocket.integrations.queues.mail import ADDRESS, BOX_MAX, KEY, Mail, MailBox
+from sprocket.integrations.queues.mail import ADDRESS, BOX_BYTES_MAX, BOX_MAX, KEY, Mail, MailBox
 from sprocket.integrations.queues.names import tag_of
 from sprocket.message.message import Message
 from sprocket.testing.cluster import Cluster
@@ -76,7 +76,11 @@ def play(main: Callable[[Town], Awaitable[None]]) -> None:
 
 
 def bodies(box: MailBox) -> list[bytes]:
-    return [each.body for each in box.kept]
+    """What a box has; it has that still."""
+    found = list(iter(box.take, None))
+    for each in reversed(found):
+        box.put_back(each)
+    return [each.body for each in found]
 
 
 def test_everybody_who_waits_gets_a_copy_of_what_is_sent_from_then_on() -> None:
@@ -153,26 +157,67 @@ def test_mail_goes_on_after_its_broker_was_killed() -> None:
     play(main)
 
 
+def test_a_full_box_reads_on_when_something_is_taken_and_others_do_not_wait() -> None:
+    async def main(town: Town) -> None:
+        one = await town.reader("one")
+        full, other = await one.open("full", "a"), await one.open("other", "b")
+        bodies_sent = [b"%d" % number for number in range(BOX_MAX + 200)]
+        for body in bodies_sent:
+            await town.post("a", body)
+        await town.post("b", b"1")
+        await asyncio.sleep(30.0)
+        assert bodies(other) == [b"1"]
+        assert BOX_MAX <= len(full) < BOX_MAX + 100
+        found = []
+        while len(found) < len(bodies_sent):
+            while (message := full.take()) is not None:
+                found.append(message.body)
+            await asyncio.sleep(1.0)
+        assert found == bodies_sent
+        await one.close()
+
+    play(main)
+
+
+def test_a_box_is_full_by_the_bytes_of_its_messages_too() -> None:
+    async def main(town: Town) -> None:
+        one = await town.reader("one")
+        box = await one.open("box", "a")
+        body = bytes(3 * 1024 * 1024)
+        for _ in range(9):
+            await town.post("a", body)
+        await asyncio.sleep(30.0)
+        kept = len(box)
+        assert BOX_BYTES_MAX <= kept * len(body) < 9 * len(body)
+        assert box.clear() == kept
+        await asyncio.sleep(30.0)
+        assert len(box) == 9 - kept
+        await one.close()
+
+    play(main)
+
+
 def test_a_box_keeps_what_nobody_takes_and_tells_those_who_wait() -> None:
-    box, told = MailBox(), list[str]()
-    for number in range(BOX_MAX + 2):
-        box.put(number)  # type: ignore[arg-type]
-    assert len(box.kept) == BOX_MAX
-    box.put_back(0)  # type: ignore[arg-type]
-    assert len(box.kept) == BOX_MAX, "a full box discards what comes back"
-    assert box.take() == 2
-    box.put_back(2)  # type: ignore[arg-type]
-    assert [box.take(), box.take()] == [2, 3]
-    one, other = lambda: told.append("one"), lambda: told.append("other")
-    box.attach(one)
-    assert told == ["one"]
-    box.attach(other)
-    told.clear()
-    box.put(7)  # type: ignore[arg-type]
-    assert told == ["one", "other"]
-    box.detach(one)
-    assert box.is_taken
-    box.detach(other)
-    assert not box.is_taken
-    box.kept.clear()
-    assert box.take() is None
+    async def scenario() -> None:
+        box, told = MailBox(), list[str]()
+        one, other = lambda: told.append("one"), lambda: told.append("other")
+        for number in range(2):
+            box.put(number)  # type: ignore[arg-type]
+        assert box.take() == 0
+        box.put_back(0)  # type: ignore[arg-type]
+        assert [box.take(), box.take(), box.take()] == [0, 1, None]
+        box.put(5)  # type: ignore[arg-type]
+        box.attach(one)
+        assert told == ["one"]
+        box.attach(other)
+        told.clear()
+        box.put(7)  # type: ignore[arg-type]
+        assert told == ["one", "other"]
+        box.detach(one)
+        assert box.is_taken
+        box.detach(other)
+        assert not box.is_taken
+        assert box.clear() == 2
+        assert box.take() is None
+
+    asyncio.run(scenario())

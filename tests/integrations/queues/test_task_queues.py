@@ -165,12 +165,11 @@ def test_a_rejected_task_is_a_dead_letter_and_a_purge_counts_what_it_takes() -> 
 def test_settings_that_cannot_be_are_refused() -> None:
     for wrong in (
         {"invisible_ms": 0}, {"queues": True}, {"delay_max_ms": 1.5}, {"prefix": 3},
-        {"max_priority": 256}, {"max_priority": True},
+        {"max_priority": 256}, {"max_priority": True}, {"create_topics": 1},
+        {"client": {"no_such": 1}}, {"client": 3},
     ):  # fmt: skip
         with pytest.raises(ConfigError):
             QueueOptions(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
-        TaskQueues("127.0.0.1:9876", QueueOptions(client={"no_such": 1}))
     with pytest.raises(UsageError):
         TaskQueues("no port", QueueOptions())
     assert "wonder" not in repr(QueueOptions(client={"secret_key": "wonder"}))

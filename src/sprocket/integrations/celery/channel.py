@@ -329,7 +329,7 @@ class Channel(virtual.Channel):
             self._station.ack(self._number, message)
         else:
             self._station.reject(self._number, message, requeue)
-        is_more = self._held.arrived or any(box.kept for box in self._boxes.values())
+        is_more = self._held.arrived or any(len(box) for box in self._boxes.values())
         if is_more and (connection := self.connection) is not None:
             connection.ring()
 

@@ -17,6 +17,8 @@ _TLS_NAMES = {
     "certfile": "tls_certificate",
     "keyfile": "tls_key",
 }
+#: How `broker_use_ssl` says that no certificate is checked: the name and `ssl.CERT_NONE`.
+_CHECKED, _CERT_NONE = "cert_reqs", 0
 #: Options whose names, or units, are those that Celery's users know: theirs, ours, and the factor.
 _OPTIONS = {
     "visibility_timeout": ("invisible_ms", 1000),
@@ -55,9 +57,15 @@ class TransportSettings:
 
 
 def settings_of(
-    urls: list[str], options: Mapping[str, Any], ssl: bool | Mapping[str, Any] | None
+    urls: list[str],
+    options: Mapping[str, Any],
+    ssl: bool | Mapping[str, Any] | None,
+    keys: tuple[str, str] | None = None,
 ) -> TransportSettings:
     """Reads the URLs, `broker_transport_options` and `broker_use_ssl`.
+
+    Args:
+        keys: access key and secret key, unless the URLs have them.
 
     Raises:
         ConfigError: one of them is wrong, or an option is unknown.
@@ -72,12 +80,13 @@ def settings_of(
     delays = options.get("delays", "broker")
     if delays not in ("broker", "worker"):
         raise ConfigError(f"delays is broker or worker, not {delays!r}")
-    client = dict(options.get("client", {}))
+    client = options.get("client", {})
+    if not isinstance(client, Mapping):
+        raise ConfigError(f"client is a mapping of settings, not {client!r}")
     if address.access_key is not None:
-        client = {
-            "access_key": address.access_key, "secret_key": address.secret_key, **client
-        }  # fmt: skip
-    client = {**_tls(ssl), **client}
+        keys = address.access_key, address.secret_key or ""
+    named = {} if keys is None else {"access_key": keys[0], "secret_key": keys[1]}
+    client = {**named, **_tls(ssl), **client}
     given: dict[str, Any] = {"prefix": address.prefix}
     for name, (own, factor) in _OPTIONS.items():
         if name in options:
@@ -92,7 +101,16 @@ def _tls(ssl: bool | Mapping[str, Any] | None) -> dict[str, Any]:
         return {}
     if ssl is True:
         return {"tls": True}
-    return {"tls": True, **{_TLS_NAMES[name]: ssl[name] for name in _TLS_NAMES if name in ssl}}
+    known = {*_TLS_NAMES, _CHECKED}
+    if not isinstance(ssl, Mapping) or ssl.keys() - known:
+        given = ", ".join(sorted(map(str, ssl.keys() - known))) if isinstance(ssl, Mapping) else ssl
+        raise ConfigError(
+            f"broker_use_ssl is True or has some of {', '.join(sorted(known))}, not {given}"
+        )
+    found: dict[str, Any] = {_TLS_NAMES[name]: ssl[name] for name in _TLS_NAMES if name in ssl}
+    if ssl.get(_CHECKED) == _CERT_NONE:
+        found["tls_check"] = False
+    return {"tls": True, **found}
 
 
 def _times(name: str, value: Any, factor: int) -> int:

@@ -208,15 +208,13 @@ class Station(Lifecycle):
     async def count(self, queue: str) -> int:
         """How many messages a queue has."""
         if (box := self._box(queue)) is not None:
-            return len(box.kept)
+            return len(box)
         return await self.queues.count(self._topic(queue))
 
     async def purge(self, queue: str) -> int:
         """Discards a queue's messages and returns how many that were."""
         if (box := self._box(queue)) is not None:
-            count = len(box.kept)
-            box.kept.clear()
-            return count
+            return box.clear()
         return await self.queues.purge(self._topic(queue))
 
     async def has(self, queue: str) -> bool:

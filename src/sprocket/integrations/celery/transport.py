@@ -45,7 +45,7 @@ class Transport(virtual.Transport):
     def __init__(self, client: Any, **named: Any) -> None:
         super().__init__(client, **named)
         self.settings: TransportSettings = settings_of(
-            _urls(client), client.transport_options or {}, client.ssl
+            _urls(client), client.transport_options or {}, client.ssl, _keys(client)
         )
         self._station: BlockingStation | None = None
         self._process = os.getpid()
@@ -174,6 +174,14 @@ def _urls(client: Any) -> list[str]:
     """The URLs of a connection of kombu: those among which it would choose."""
     if "://" in (client.hostname or "") or client.alt:
         return [client.hostname, *(each for each in client.alt or () if each != client.hostname)]
-    user = f"{client.userid}:{client.password or ''}@" if client.userid else ""
+    host = f"[{client.hostname}]" if ":" in (client.hostname or "") else client.hostname
     path = client.virtual_host if client.virtual_host not in (None, "/") else ""
-    return [f"//{user}{client.hostname}:{client.port or 9876}/{path}"]
+    return [f"//{host}:{client.port or 9876}/{path}"]
+
+
+def _keys(client: Any) -> tuple[str, str] | None:
+    """The keys that a connection has beside its URL; the secret one may be a function of none."""
+    if not client.userid:
+        return None
+    secret = client.password() if callable(client.password) else client.password
+    return client.userid, secret or ""

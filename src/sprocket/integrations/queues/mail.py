@@ -2,14 +2,16 @@
 
 Commands for all workers, and replies to one process, are of no use to anybody who comes later, and
 a process that is gone leaves nothing behind. So they need no group and no topic of their own: each
-process that waits for mail reads the topic from the moment when it began to wait, as the members of
-a broadcasting group do, and keeps its positions in memory. Whoever sends mail names an address, and
-its hash is the message's tag, so brokers send a process only what it waits for.
+box of a process that waits for mail reads the topic from the moment when it was opened, as the
+members of a broadcasting group do, and keeps its positions in memory. Whoever sends mail names an
+address, and its hash is the message's tag, so brokers send a box only what it waits for. A full box
+reads no further until something is taken from it, so nothing is lost and others do not wait.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 from collections import deque
@@ -32,8 +34,8 @@ ADDRESS = "SPROCKET_ADDRESS"
 KEY = "SPROCKET_KEY"
 #: The pattern of all keys.
 ANY_KEY = ".*"
-#: Mail that a box keeps while nobody takes it; then the oldest is discarded.
-BOX_MAX = 10_000
+#: A box with so many messages, or with bodies of so many bytes, reads no further.
+BOX_MAX, BOX_BYTES_MAX = 1_000, 16 * 1024 * 1024
 #: How often the topic's queues are looked up, s.
 _REFRESH_SECONDS = 30.0
 #: Pauses after failures, s: the first and the longest.
@@ -48,7 +50,7 @@ Taker = Callable[[], None]
 class MailBox:
     """What came for some addresses, kept until one of its takers takes it.
 
-    `take` and `put_back` may be called in any thread.
+    It is made on the event loop; `take`, `put_back` and `clear` may be called in any thread.
 
     Attributes:
         routes: for each address the patterns of the keys that are wanted, each a whole match.
@@ -56,8 +58,28 @@ class MailBox:
 
     def __init__(self) -> None:
         self.routes: dict[str, set[str]] = {}
-        self.kept: deque[StoredMessage] = deque(maxlen=BOX_MAX)
+        self._kept: deque[StoredMessage] = deque()
         self._takers: list[Taker] = []
+        self._loop = asyncio.get_running_loop()
+        #: Not set while a reader waits until something is taken.
+        self._was_taken = asyncio.Event()
+        self._was_taken.set()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more should be put in."""
+        kept = self._kept.copy()  # takers have threads of their own
+        return len(kept) >= BOX_MAX or sum(len(each.body) for each in kept) >= BOX_BYTES_MAX
+
+    async def capacity(self) -> None:
+        """Waits until the box is not full."""
+        while self.is_full:
+            self._was_taken.clear()
+            if self.is_full:  # what is taken from now on sets the event
+                await self._was_taken.wait()
 
     def wants(self, message: StoredMessage) -> bool:
         """Whether a message is for this box."""
@@ -72,26 +94,36 @@ class MailBox:
 
     def put(self, message: StoredMessage) -> None:
         """Keeps a message, and tells the takers."""
-        self.kept.append(message)
+        self._kept.append(message)
         for tell in self._takers:
             tell()
 
     def take(self) -> StoredMessage | None:
         """Takes the oldest message, if there is one."""
         try:
-            return self.kept.popleft()
+            message = self._kept.popleft()
         except IndexError:
             return None
+        if not self._was_taken.is_set():
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody reads
+                self._loop.call_soon_threadsafe(self._was_taken.set)
+        return message
 
     def put_back(self, message: StoredMessage) -> None:
-        """Keeps a message that was taken, before all others; a full box discards it."""
-        if len(self.kept) < BOX_MAX:
-            self.kept.appendleft(message)
+        """Keeps a message that was taken, before all others."""
+        self._kept.appendleft(message)
+
+    def clear(self) -> int:
+        """Discards all messages, and returns how many that were."""
+        count = 0
+        while self.take() is not None:
+            count += 1
+        return count
 
     def attach(self, taker: Taker) -> None:
         """Adds a taker."""
         self._takers.append(taker)
-        if self.kept:
+        if self._kept:
             taker()
 
     def detach(self, taker: Taker) -> None:
@@ -101,10 +133,10 @@ class MailBox:
 
 
 class Mail:
-    """Reads the mail of one process, while there are boxes.
+    """The open boxes of one process.
 
     Args:
-        reader: a pull consumer that is started when the first box is opened.
+        reader: a pull consumer that is started.
         topic: the topic of all mail.
         now_ms: the wall clock.
     """
@@ -114,14 +146,7 @@ class Mail:
         self.topic = topic
         self._now_ms = now_ms
         self.boxes: dict[str, MailBox] = {}
-        self._opened_ms = 0
-        #: Where each queue is read next.
-        self._offsets: dict[QueueId, QueueOffset] = {}
-        self._readers: dict[QueueId, asyncio.Task[None]] = {}
-        self._finding: asyncio.Task[None] | None = None
-        #: Set for those that pull now, when the addresses have changed.
-        self._changed = asyncio.Event()
-        self._troubles: Troubles | None = None
+        self._readings: dict[str, BoxReading] = {}
 
     async def open(self, name: str, address: str, pattern: str = ANY_KEY) -> MailBox:
         """Opens a box, or adds an address to it; all such mail that is sent from now on is in it.
@@ -130,51 +155,81 @@ class Mail:
             TransportError, ReplyError: the ends of the queues cannot be read, so mail could be
                 missed.
         """
-        if not self.boxes:
+        if name not in self.boxes:
             now_ms, ends = self._now_ms(), await self._ends()
-            if not self.boxes:  # nobody else opened one meanwhile
-                self._begin(now_ms, ends)
-        box = self.boxes.setdefault(name, MailBox())
-        is_new = not any(address in each.routes for each in self.boxes.values())
+            if name not in self.boxes:  # nobody else opened it meanwhile
+                box = self.boxes[name] = MailBox()
+                self._readings[name] = BoxReading(self._reader, self.topic, box, ends, now_ms)
+        box = self.boxes[name]
+        is_new = address not in box.routes
         box.routes.setdefault(address, set()).add(pattern)
         if is_new:
-            changed, self._changed = self._changed, asyncio.Event()
-            changed.set()
+            self._readings[name].restart()
         return box
 
     def close_box(self, name: str) -> None:
-        """Closes a box; else does nothing. Without boxes nothing is read."""
+        """Closes a box; else does nothing."""
         self.boxes.pop(name, None)
+        if (reading := self._readings.pop(name, None)) is not None:
+            reading.close()
 
     def close(self) -> None:
-        """Closes all boxes, and stops."""
-        self.boxes.clear()
-        for task in (*self._readers.values(), self._finding):
-            if task is not None:
-                task.cancel()
-        self._readers.clear()
-        self._finding = None
+        """Closes all boxes."""
+        for name in list(self.boxes):
+            self.close_box(name)
 
     async def _ends(self) -> dict[QueueId, QueueOffset]:
         queues = await self._reader.queues(self.topic)
         return {queue: await self._reader.max_offset(queue) for queue in queues}
 
-    def _begin(self, now_ms: int, ends: dict[QueueId, QueueOffset]) -> None:
-        """Reads from these ends on."""
-        self._opened_ms, self._offsets = now_ms, ends
-        if self._finding is None:
-            self._troubles = Troubles(asyncio.get_running_loop().time, logger)
-            self._finding = asyncio.ensure_future(self._find())
+
+class BoxReading:
+    """Reads what comes for a box, from the ends that the queues had when it was opened.
+
+    Args:
+        ends: of the queues that were there then.
+        opened_ms: when that was, ms since 1970; queues that come later are read from then on.
+    """
+
+    def __init__(
+        self,
+        reader: PullConsumer,
+        topic: str,
+        box: MailBox,
+        ends: dict[QueueId, QueueOffset],
+        opened_ms: int,
+    ) -> None:
+        self._reader = reader
+        self._topic = topic
+        self._box = box
+        self._opened_ms = opened_ms
+        #: Where each queue is read next.
+        self._offsets = ends
+        self._readers: dict[QueueId, asyncio.Task[None]] = {}
+        #: Set for those that pull now, when the addresses have changed.
+        self._changed = asyncio.Event()
+        self._troubles = Troubles(asyncio.get_running_loop().time, logger)
+        self._finding = asyncio.ensure_future(self._find())
+
+    def restart(self) -> None:
+        """Has the next pulls ask for all addresses that the box has now."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    def close(self) -> None:
+        """Stops."""
+        for task in (*self._readers.values(), self._finding):
+            task.cancel()
 
     async def _find(self) -> None:
         """Reads all queues, also those of brokers that come later."""
         while True:
             try:
-                for queue in await self._reader.queues(self.topic):
+                for queue in await self._reader.queues(self._topic):
                     if queue not in self._offsets:
                         self._offsets[queue] = await self._reader.offset_at(queue, self._opened_ms)
             except SprocketError as error:
-                logger.debug("queues of %s are not found: %s", self.topic, error)
+                logger.debug("queues of %s are not found: %s", self._topic, error)
             for queue in self._offsets:
                 if queue not in self._readers:
                     self._readers[queue] = asyncio.ensure_future(self._read(queue))
@@ -183,15 +238,13 @@ class Mail:
     async def _read(self, queue: QueueId) -> None:
         pause = _PAUSE_FIRST
         while True:
+            await self._box.capacity()
             changed = self._changed
-            if not self.boxes or queue not in self._offsets:
-                await changed.wait()
-                continue
-            offset = self._offsets[queue]
-            addresses = {each for box in self.boxes.values() for each in box.routes}
-            tags = " || ".join(sorted(map(tag_of, addresses)))
+            tags = " || ".join(sorted(map(tag_of, self._box.routes)))
             pulling = asyncio.ensure_future(
-                self._reader.pull_blocking(queue, offset, count=_PULL_BATCH, tags=tags)
+                self._reader.pull_blocking(
+                    queue, self._offsets[queue], count=_PULL_BATCH, tags=tags
+                )
             )
             turning = asyncio.ensure_future(changed.wait())
             try:
@@ -209,20 +262,12 @@ class Mail:
                 turning.cancel()
             pause = _PAUSE_FIRST
             self._report(queue, None)
-            if self._offsets.get(queue) != offset:
-                continue  # all boxes were closed, and others begin at another place
             self._offsets[queue] = pulled.next_offset
             for message in pulled.messages:
-                self._deliver(message)
-
-    def _deliver(self, message: StoredMessage) -> None:
-        for box in list(self.boxes.values()):
-            if box.wants(message):
-                box.put(message)
+                if self._box.wants(message):
+                    self._box.put(message)
 
     def _report(self, queue: QueueId, error: SprocketError | None) -> None:
-        if self._troubles is None:
-            return
         name = f"mail of {queue.broker}"
         if error is None:
             if self._troubles.is_any:

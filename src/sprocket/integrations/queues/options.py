@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from sprocket.base.errors import ConfigError, UsageError
+from sprocket.client.config import ClientConfig
 
 #: Brokers hold messages for three days at most, unless they are set otherwise
 #: (`timerMaxDelaySec`). The minute is for clocks that differ.
@@ -76,5 +77,13 @@ class QueueOptions:
         check_max_priority(self.max_priority)
         if not isinstance(self.prefix, str):
             raise ConfigError(f"prefix is a text, not {self.prefix!r}")
+        if not isinstance(self.create_topics, bool):
+            raise ConfigError(f"create_topics is True or False, not {self.create_topics!r}")
         if not isinstance(self.client, Mapping):
             raise ConfigError(f"client is a mapping of settings, not {self.client!r}")
+        known = [each.name for each in fields(ClientConfig)]
+        if unknown := sorted(map(str, self.client.keys() - set(known))):
+            raise ConfigError(
+                f"client has no setting {', '.join(unknown)}; there are {', '.join(known)}"
+            )
+        ClientConfig(**self.client)
