@@ -27,7 +27,7 @@ from sprocket.spark.pipelines.parts.job import (
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
 from sprocket.spark.pipelines.parts.report import Bars, Report, Table
 from sprocket.spark.pipelines.parts.streams import run_query, trigger
-from sprocket.spark.pipelines.tables.columns import check_partition, in_calendar
+from sprocket.spark.pipelines.tables.columns import arrow_columns, check_partition, in_calendar
 from sprocket.spark.pipelines.tables.opened import PARQUET, TableSettings, read_back
 
 if TYPE_CHECKING:
@@ -204,8 +204,12 @@ class Archive(TableSettings, TopicJob):
         return self.stream(session, columns, batch_rows=self.batch_rows, group=self.group)
 
     def _schema(self, session: SparkSession, batches: Batches) -> tuple[StructType | None, bool]:
-        """The schema of bodies, None for raw ones, and whether raw bodies are kept."""
-        from pyspark.sql.types import StructType
+        """The schema of bodies, None for raw ones, and whether raw bodies are kept.
+
+        Raises:
+            UsageError: the settings contradict each other, or a table cannot have the columns.
+        """
+        from pyspark.sql.types import StructField, StructType
 
         if self.body == "raw":
             if self.schema is not None:
@@ -217,12 +221,21 @@ class Archive(TableSettings, TopicJob):
             schema = bodies.struct(self.schema)
         else:
             known = batches.folder.read(_ABOUT)
-            if known is not None and known.get("schema") is not None:
-                return StructType.fromJson(known["schema"]), True
+            saved = known and known.get("schema") and StructType.fromJson(known["schema"])
+            if saved and (self.body == "json" or self.form == PARQUET):
+                return saved, True
             is_decoded = self.body == "decoded"
-            schema = bodies.decoded(self.reading()) if is_decoded else self._inferred(session)
+            schema = self._decoded() if is_decoded else self._inferred(session)
+            if saved and not bodies.is_wider(schema, saved):
+                return saved, True
+        if schema is not None and self.form != PARQUET:
+            arrow_columns(StructType([StructField(bodies.DATA, schema)]))
         self._remember(batches, schema)
         return schema, self.keeps_body or (schema is not None and self.schema is None)
+
+    def _decoded(self) -> StructType:
+        made = bodies.decoded(self.reading())
+        return made if self.form == PARQUET else bodies.without_intervals(made)
 
     def _inferred(self, session: SparkSession) -> StructType:
         read = session.read.format("rocketmq").schema("body binary")

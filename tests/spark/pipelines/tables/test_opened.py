@@ -11,16 +11,19 @@ import sys
 import time
 from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from google.protobuf import descriptor_pb2
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sprocketmq[spark]'")
 
 from sprocket import Message
 from sprocket.base.errors import UsageError
 from sprocket.client.blocking import Producer
+from sprocket.schemas.choice import choose
 from sprocket.spark.pipelines import Archive, Lag, Replay, Volume
 from sprocket.spark.pipelines import archive as archives
 from sprocket.spark.pipelines.lag import Sample
@@ -124,6 +127,74 @@ def test_json_columns_grow_with_the_schema_and_money_stays_exact(
         replace(job, schema="id int").run(spark)
     with pytest.raises(UsageError, match=f"begun as {form}, by id, date, not as"):
         replace(job, partition_by=()).run(spark)
+
+
+@everywhere
+def test_decoded_bodies_are_columns_that_grow_with_their_schema(
+    spark: SparkSession, shop: str, tmp_path: Path, form: str
+) -> None:
+    pytest.importorskip("jsonschema")
+    topic, path = f"decoded-{form}", tmp_path / "order.json"
+    fields: dict[str, Any] = {"id": {"type": "string", "minLength": 2}, "n": {"type": "integer"}}
+
+    def schema(**more: Any) -> None:
+        path.write_text(json.dumps({"required": ["id"], "properties": {**fields, **more}}))
+
+    def send(*sent: str) -> None:
+        with Producer("p", nameservers=shop) as producer:
+            for body in sent:
+                producer.send(Message(topic, body.encode()))
+
+    schema()
+    send('{"id":"o-1","n":3,"lines":[{"sku":"a"}]}', '{"id":"o"}', "no json")
+    job = Archive(
+        nameservers=shop, topics=(topic,), folder=str(tmp_path / "a"), form=form, body="decoded",
+        partition_by=("data.id",), options=("bodyFormat=json", f"bodySchema={path}"),
+    )  # fmt: skip
+    done = job.run(spark)
+    assert (done.rows, done.corrupt) == (3, 2)
+    schema(lines={"type": "array", "items": {"properties": {"sku": {"type": "string"}}}})
+    send('{"id":"o-2","lines":[{"sku":"b"}]}')
+    assert job.run(spark).rows == 1
+    schema(n={"type": "string"})
+    send('{"id":"o-3","n":"4"}')  # a column keeps its type
+    assert job.run(spark).corrupt == 1
+    kept = by_its_library(form, job.folder)
+    found = {row["id"]: row["data"] for row in kept if row["data"]}
+    assert {name: (data["n"], data["lines"]) for name, data in found.items()} == {
+        "o-1": (3, None), "o-2": (None, [{"sku": "b"}]),
+    }  # fmt: skip
+    misfits = {row["body_corrupt"] for row in kept} - {None}
+    assert misfits == {b'{"id":"o"}', b"no json", b'{"id":"o-3","n":"4"}'}
+    path.write_text('{"properties": {"a b": {"type": "string"}}}')
+    with pytest.raises(UsageError, match="cannot have a column of the name 'a b'"):
+        replace(job, folder=str(tmp_path / "b"), partition_by=()).run(spark)
+
+
+@everywhere
+def test_intervals_of_protobuf_are_texts_in_tables(
+    spark: SparkSession, shop: str, tmp_path: Path, form: str
+) -> None:
+    files = descriptor_pb2.FileDescriptorSet()
+    file = files.file.add(name="job.proto", syntax="proto3")
+    file.dependency.append("google/protobuf/duration.proto")
+    fields = file.message_type.add(name="Job").field
+    for name, number in (("took", 1), ("waits", 3)):  # once, and repeated
+        fields.add(
+            name=name, number=number, type=11, label=number, type_name=".google.protobuf.Duration"
+        )
+    (path := tmp_path / "job.desc").write_bytes(files.SerializeToString())
+    codec, topic = choose("protobuf", schema=str(path)).codec(), f"jobs-{form}"
+    seconds = timedelta(seconds=1.5)
+    with Producer("p", nameservers=shop) as producer:
+        producer.send(Message(topic, codec.encode({"took": seconds, "waits": [seconds]})))
+    job = Archive(
+        nameservers=shop, topics=(topic,), folder=str(tmp_path / "a"), form=form, body="decoded",
+        options=("bodyFormat=protobuf", f"bodySchema={path}"),
+    )  # fmt: skip
+    assert job.run(spark).corrupt == 0
+    (row,) = by_its_library(form, job.folder)
+    assert row["data"] == {"took": "1.5s", "waits": ["1.5s"]}
 
 
 def test_a_folder_keeps_its_format(spark: SparkSession, shop: str, tmp_path: Path) -> None:

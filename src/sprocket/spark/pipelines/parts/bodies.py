@@ -13,7 +13,7 @@ from sprocket.base.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 DATA = "data"
 #: Columns of the source that has decoded bodies.
@@ -95,6 +95,27 @@ def decoded(given: Mapping[str, str]) -> StructType:
     kind = whole.fields[0].dataType
     if not isinstance(kind, StructType):
         raise UsageError(f"the bodies are no records, but {kind.simpleString()}")
+    return kind
+
+
+def without_intervals(schema: StructType) -> StructType:
+    """The schema with texts in place of intervals of time, which no table has: `1.5s`."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(one.name, _plain(one.dataType)) for one in schema.fields])
+
+
+def _plain(kind: DataType) -> DataType:
+    from pyspark.sql import types
+
+    if isinstance(kind, types.DayTimeIntervalType):
+        return types.StringType()
+    if isinstance(kind, types.StructType):
+        return without_intervals(kind)
+    if isinstance(kind, types.ArrayType):
+        return types.ArrayType(_plain(kind.elementType))
+    if isinstance(kind, types.MapType):
+        return types.MapType(_plain(kind.keyType), _plain(kind.valueType))
     return kind
 
 
