@@ -264,5 +264,7 @@ def test_bodies_by_a_schema_are_columns_and_the_others_are_kept(
     assert "schemaRegistryUser" not in replace(job, options=()).source()
     with pytest.raises(UsageError, match="need --option bodyFormat"):
         replace(job, options=(), folder=str(tmp_path / "b")).run(spark)
+    with pytest.raises(UsageError, match=r"no such file: nowhere\.json"):
+        replace(job, options=("bodyFormat=json", "bodySchema=nowhere.json")).check()
     with pytest.raises(UsageError, match="those of option bodySchema"):
         replace(job, schema="a int", folder=str(tmp_path / "c")).run(spark)

@@ -166,6 +166,12 @@ class Archive(TableSettings, TopicJob):
             is_interrupted=not is_whole,
         )
 
+    def check(self) -> None:
+        """See `Job.check`."""
+        if self.body == "decoded":
+            bodies.decoded_ddl(self.reading())
+        super().check()
+
     def _by(self) -> tuple[str, ...]:
         """The partition columns; of `properties.region` it is `region`."""
         return tuple(name.rpartition(".")[2] for name in self.partition_by) or BY

@@ -77,20 +77,29 @@ def inferred(session: SparkSession, frame: DataFrame, rows: int) -> StructType:
     return StructType(named)
 
 
-def decoded(given: Mapping[str, str]) -> StructType:
-    """The schema of bodies that options of the source say.
+def decoded_ddl(given: Mapping[str, str]) -> str:
+    """The type of bodies that options of the source say, as DDL.
 
     Raises:
-        UsageError: they say none, or bodies are no records.
+        UsageError: they say none.
         SchemaNotFound, RegistryUnavailable: the registry does not say it.
     """
-    from pyspark.sql.types import StructType
-
     from sprocket.spark.options.options import value_ddl_of
 
     if not any(name.lower() == "bodyformat" for name in given):
         raise UsageError("decoded bodies need --option bodyFormat=json, avro or protobuf")
-    whole = StructType.fromDDL(f"{VALUE} {value_ddl_of(given)}")
+    return value_ddl_of(given)
+
+
+def decoded(given: Mapping[str, str]) -> StructType:
+    """The schema of bodies that options of the source say; errors as `decoded_ddl`.
+
+    Raises:
+        UsageError: bodies are no records.
+    """
+    from pyspark.sql.types import StructType
+
+    whole = StructType.fromDDL(f"{VALUE} {decoded_ddl(given)}")
     assert isinstance(whole, StructType), "columns are"
     kind = whole.fields[0].dataType
     if not isinstance(kind, StructType):
