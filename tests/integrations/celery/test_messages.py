@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,10 +25,28 @@ def test_a_delivery_has_a_tag_of_its_own_and_says_whether_it_came_before() -> No
     assert infos[0]["routing_key"] == "celery"
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"properties": 3}', b"\xff", b"null"])
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"properties": 3}', b"\xff", b"null",
+                                  b"[" * 100_000])  # fmt: skip
 def test_what_is_no_message_of_kombu_is_refused(body: bytes) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - its kinds differ
+    with pytest.raises(ValueError, match="no message of kombu's"):
         message_of(body, "tag", 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("body", 5), ("body", None), ("body", "W"), ("content-type", 5), ("content-encoding", []),
+        ("body_encoding", 7), ("body_encoding", "rot13"),
+        ("headers", {"x": {"__type__": "uuid", "__value__": 5}}),
+        ("headers", {"x": {"__type__": "decimal", "__value__": "x"}}),
+        ("headers", {"x": {"__type__": [], "__value__": 5}}),
+    ],
+)  # fmt: skip
+def test_what_would_end_a_worker_is_refused(name: str, value: Any) -> None:
+    message = sent()
+    (message["properties"] if name == "body_encoding" else message)[name] = value
+    with pytest.raises(ValueError, match="no message of kombu's"):
+        message_of(json.dumps(message).encode(), "tag", 0)
 
 
 def test_a_task_is_due_at_its_eta() -> None:

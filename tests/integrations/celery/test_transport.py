@@ -13,8 +13,10 @@ import kombu
 import pytest
 
 import sprocket.integrations.celery  # noqa: F401 - makes the scheme known
-from sprocket.base.errors import ConfigError, ConnectFailed
+from sprocket.base.errors import ConfigError, ConnectFailed, RouteNotFound
+from sprocket.client.producer import Producer
 from sprocket.integrations.celery import shared_stations
+from sprocket.integrations.queues.task_queues import TaskQueues
 from sprocket.testing.node_thread import NodeThread
 from tests.support import code_of_child
 
@@ -191,6 +193,31 @@ def test_a_queue_with_a_highest_priority_delivers_what_is_more_urgent_first(
         named = {"x-max-priority": wrong}
         with pytest.raises(ConfigError, match="priority"):
             kombu.Queue("q", queue_arguments=named)(connect().default_channel).queue_declare()
+
+
+def test_what_is_sent_to_a_declared_queue_waits_for_its_route_and_never_is_mail(
+    connect: Any, queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = connect()
+    publish(connection, queue, "first")
+    send, failures = Producer.send, iter([True, True, False])
+
+    async def absent(*_: Any) -> bool:
+        return False
+
+    async def unregistered(*args: Any, **named: Any) -> Any:
+        if next(failures):
+            raise RouteNotFound("name servers have begun anew, and no broker has registered")
+        return await send(*args, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TaskQueues, "exists", absent)
+        patched.setattr(Producer, "send", unregistered)
+        publish(connection, queue, "second")
+    taken = Taken(connect(), [queue])
+    for message in taken.wait(2):
+        message.ack()
+    assert sorted(taken.bodies) == ["first", "second"]
 
 
 def test_a_task_with_an_eta_waits_at_the_broker(connect: Any, queue: Any) -> None:

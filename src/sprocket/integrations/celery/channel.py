@@ -283,7 +283,7 @@ class Channel(virtual.Channel):
         popped = message if isinstance(message, PoppedMessage) else None
         try:
             payload = message_of(message.body, tag, message.reconsume_times)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             logger.error("message %s of %s is a dead letter: %s",
                          message.message_id, message.topic, error)  # fmt: skip
             if popped is not None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from datetime import datetime
 from typing import Any
 
 from kombu.utils.json import dumps, loads
 
+#: What JSON, and kombu's decoders of times, numbers and bytes in it, raise.
+_UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 #: Of a number of milliseconds.
 _DIGITS_MAX = 15
 
@@ -27,10 +30,13 @@ def message_of(body: bytes, tag: str, deliveries: int) -> dict[str, Any]:
     Raises:
         ValueError: it is no message of kombu's.
     """
-    read: Any = loads(body.decode())
+    try:
+        read: Any = loads(body.decode())
+    except _UNREADABLE as error:
+        raise ValueError(f"it is no message of kombu's: {error}") from error
     found: dict[str, Any] = read if isinstance(read, dict) else {}
     properties = found.get("properties")
-    if not isinstance(properties, dict):
+    if not isinstance(properties, dict) or not _is_readable(found, properties):
         raise ValueError("it is no message of kombu's")
     info = properties.get("delivery_info")
     properties["delivery_info"] = info = dict(info) if isinstance(info, dict) else {}
@@ -40,6 +46,25 @@ def message_of(body: bytes, tag: str, deliveries: int) -> dict[str, Any]:
     if not isinstance(found.get("headers"), dict):
         found["headers"] = {}
     return found
+
+
+def _is_readable(message: dict[str, Any], properties: dict[str, Any]) -> bool:
+    """Whether kombu can read a message; what it cannot read would end the worker."""
+    body, encoding = message.get("body"), properties.get("body_encoding")
+    texts = (message.get("content-type"), message.get("content-encoding"), encoding)
+    if not isinstance(body, str | bytes) or not all(
+        each is None or isinstance(each, str) for each in texts
+    ):
+        return False
+    if encoding is None or encoding.lower() == "utf-8":
+        return True
+    if encoding != "base64":
+        return False
+    try:
+        b64decode(body)
+    except ValueError:
+        return False
+    return True
 
 
 def expiry_of(message: dict[str, Any], born_ms: int) -> int | None:

@@ -45,6 +45,8 @@ class Station(Lifecycle):
         self._takers: dict[tuple[int, str], Taker] = {}
         self._settling: set[asyncio.Task[None]] = set()
         self._acked: list[PoppedMessage] = []
+        #: Queues that were declared as topics: what is sent to them never is mail.
+        self._durable: set[str] = set()
         #: When queues were seen to have no topic.
         self._absent: dict[str, float] = {}
         #: When a message of a topic was last given back.
@@ -82,6 +84,7 @@ class Station(Lifecycle):
         if is_mail:
             await self.open_box(queue, f"queue {queue}")
         else:
+            self._durable.add(queue)
             await self.queues.declare(self._topic(queue), max_priority=max_priority)
 
     async def open_box(self, queue: str, address: str, pattern: str = ANY_KEY) -> None:
@@ -249,6 +252,8 @@ class Station(Lifecycle):
         return self._mail
 
     async def _has_topic(self, queue: str) -> bool:
+        if queue in self._durable:
+            return True
         now = asyncio.get_running_loop().time()
         if now - self._absent.get(queue, -_ABSENT_SECONDS) < _ABSENT_SECONDS:
             return False

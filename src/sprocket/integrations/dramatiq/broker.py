@@ -13,7 +13,7 @@ from typing import Any
 from dramatiq import Broker, Message, Middleware
 from dramatiq.errors import ConnectionClosed, QueueJoinTimeout, QueueNotFound
 
-from sprocket.base.errors import ReplyError, SendFailed, TransportError
+from sprocket.base.errors import ReplyError, RouteNotFound, SendFailed, TransportError
 from sprocket.integrations.dramatiq.consumer import BlockingTaskQueues, PoppingConsumer
 from sprocket.integrations.queues.names import topic_of
 from sprocket.integrations.queues.options import QueueOptions, priority_given
@@ -87,7 +87,7 @@ class RocketMQDramatiqBroker(Broker):
         due_ms = client.now_ms() + int(delay) if delay else None
         try:
             client.send(topic, message.encode(), due_ms=due_ms, priority=priority)
-        except (SendFailed, TransportError) as error:
+        except (SendFailed, RouteNotFound, TransportError) as error:
             raise ConnectionClosed(error) from error
         self.emit_after("enqueue", message, delay)
         return message

@@ -24,6 +24,7 @@ from sprocket.client.config import ClientConfig, ProducerConfig, PullConfig
 from sprocket.client.pop_config import SimpleConfig
 from sprocket.client.producer import Producer
 from sprocket.client.pull_consumer import PullConsumer
+from sprocket.client.sending.fixed_queue import QueueSelector
 from sprocket.client.sending.sender import Sent
 from sprocket.client.simple_consumer import SimpleConsumer
 from sprocket.integrations.queues import topics
@@ -40,6 +41,9 @@ logger = logging.getLogger(__name__)
 _GROUP = "sprocket-tasks"
 #: How long to wait until a topic that was made is on the routes, s.
 _ROUTE_SECONDS = 5.0
+#: How long a send waits for a topic to be on the routes, s, and its pauses. Name servers that begin
+#: anew know no broker until it registers, and frameworks try again without a pause.
+_UNKNOWN_SECONDS, _UNKNOWN_PAUSE = 2.0, 0.1
 #: Messages that one receive of a purge takes.
 _PURGE_BATCH = 32
 
@@ -171,7 +175,7 @@ class TaskQueues(Lifecycle):
             priority: a higher one is received first, if the topic was declared with priorities.
 
         Raises:
-            SendFailed, UsageError: as `Producer.send`.
+            SendFailed, UsageError, RouteNotFound: as `Producer.send`.
             IllegalMessage: the broker holds no messages, or not for so long.
         """
         wait = wait_of(due_ms, self.now_ms(), self.options.delay_max_ms)
@@ -185,11 +189,21 @@ class TaskQueues(Lifecycle):
         if wait.deliver_at is None or level is None:
             message = Message(topic, body, tag=tag, properties=given, deliver_at=wait.deliver_at,
                               priority=level)  # fmt: skip
-            return await self.producer.send(message)
+            return await self._sent(message)
         # A message that waits has no priority, and keeps the queue that it was sent to.
         message = Message(topic, body, tag=tag, properties=given, deliver_at=wait.deliver_at)
         choose = topics.queue_of_priority(level, self._entropy)
-        return await self.producer.send(message, queue_selector=choose)
+        return await self._sent(message, choose)
+
+    async def _sent(self, message: Message, choose: QueueSelector | None = None) -> Sent:
+        deadline = Deadline.after(_UNKNOWN_SECONDS)
+        while True:
+            try:
+                return await self.producer.send(message, queue_selector=choose)
+            except RouteNotFound:
+                if not deadline.left():
+                    raise
+            await asyncio.sleep(_UNKNOWN_PAUSE)
 
     async def receive(self, topic: str, count: int, wait_ms: float) -> list[PoppedMessage]:
         """Receives and holds messages of a topic; an empty list if none come in time.
