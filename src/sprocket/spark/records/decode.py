@@ -51,6 +51,7 @@ OPENED_BYTES = 16 * 1024 * 1024
 #: Years 1 to 9999, in ms, the range of Spark and Python. Times outside are set to its bounds.
 _EARLIEST_MS = -62_135_596_800_000
 _LATEST_MS = 253_402_300_799_999
+#: Of a run that may have one topic, one in so many records is compared first.
 _SAMPLED = 512
 
 
