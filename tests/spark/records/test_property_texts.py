@@ -13,8 +13,9 @@ maps = st.lists(st.dictionaries(words, words, max_size=4), max_size=5)
 
 
 def texts_of(raws: list[bytes]) -> PropertyTexts:
-    ends = np.cumsum([0, *(len(raw) for raw in raws)], dtype=np.int64)
-    return PropertyTexts(b"".join(raws), ends)
+    ends = np.cumsum([1 + len(raw) for raw in raws], dtype=np.int64)
+    begin = ends - [len(raw) for raw in raws] if raws else ends
+    return PropertyTexts(b"".join(b"\x02" + raw for raw in raws), begin, ends)
 
 
 @given(maps, st.booleans())

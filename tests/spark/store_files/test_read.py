@@ -5,6 +5,7 @@ import hashlib
 import struct
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -17,7 +18,9 @@ from sprocket.message.hashing import java_hash
 from sprocket.message.inner_batch import WRAPPED
 from sprocket.spark.options.loss import ReadFailed
 from sprocket.spark.options.options import StoreOptions, StreamOptions, read_options
-from tests.spark.stores import Store, golden_store, log_offsets, manifest, rows
+from sprocket.spark.store_files import scan
+from sprocket.spark.store_files.read import StoreReader
+from tests.spark.stores import ALL, Store, golden_store, log_offsets, manifest, rows
 from tests.spark.support import BORN_MS
 
 
@@ -119,6 +122,25 @@ def test_every_record_is_one_row_however_the_work_is_cut(tmp_path: Path, tasks: 
     by_queues = rows(root, minPartitions=tasks, subscribe="orders", storeBroker="b-1")
     assert log_offsets(by_queues) == log_offsets(r for r in found if r["topic"] == "orders")
     assert {row["broker"] for row in by_queues} == {"b-1"}
+
+
+@pytest.mark.parametrize("has_queues", [True, False])
+@pytest.mark.parametrize("run_bytes", [1, 1000])
+def test_a_batch_holds_so_many_bytes_of_records_at_most(
+    tmp_path: Path, has_queues: bool, run_bytes: int
+) -> None:
+    store = filled(tmp_path)
+    root = store.save(has_queues=has_queues)
+    options = read_options({"store": str(root), "subscribe": "orders"}, StoreOptions)
+    reader = StoreReader(options, ALL)
+    with mock.patch.object(scan, "_RUN_BYTES", run_bytes):
+        batches = [batch for one in reader.partitions() for batch in reader.read(one)]
+    sizes = [batch["record_bytes"].to_pylist() for batch in batches]
+    # A run ends behind so many bytes, or with a record that has more alone.
+    assert all(len(each) == 1 or sum(each[:-1]) <= run_bytes for each in sizes)
+    assert sum(map(len, sizes)) == sum(
+        len(entries) for (topic, _), entries in store.entries.items() if topic == "orders"
+    )
 
 
 @pytest.mark.parametrize("has_queues", [True, False])

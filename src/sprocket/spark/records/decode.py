@@ -18,24 +18,27 @@ from numpy.typing import NDArray
 from sprocket.base.errors import CorruptRecord, RemoteProtocolError
 from sprocket.filter.tags import TagFilter
 from sprocket.message.compression import COMPRESSED, open_body
-from sprocket.message.hosts import V4_BYTES, unpack
-from sprocket.message.ids import offset_id
 from sprocket.message.inner_batch import WRAPPED
 from sprocket.message.properties import KEYS, TAGS, UNIQUE_KEY
 from sprocket.message.queue import QueueId
 from sprocket.message.record import (
     BODY_CRC_AT,
     BORN_AT,
-    BORN_HOST_AT,
     FLAG_AT,
     LOG_OFFSET_AT,
+    PREPARED_OFFSET_AT,
     QUEUE_NUMBER_AT,
     QUEUE_OFFSET_AT,
+    RECONSUME_TIMES_AT,
+    STORED_AT,
 )
 from sprocket.spark.records import layout
 from sprocket.spark.records.batches import taken_apart
-from sprocket.spark.records.layout import Buffer, Layout
+from sprocket.spark.records.heads import Buffer, window
+from sprocket.spark.records.hosts import born_hosts, offset_ids, store_hosts
+from sprocket.spark.records.layout import Layout
 from sprocket.spark.records.property_texts import PropertyTexts
+from sprocket.spark.records.slices import slices
 
 if TYPE_CHECKING:
     from sprocket.filter.sql92 import SqlFilter
@@ -48,6 +51,8 @@ OPENED_BYTES = 16 * 1024 * 1024
 #: Years 1 to 9999, in ms, the range of Spark and Python. Times outside are set to its bounds.
 _EARLIEST_MS = -62_135_596_800_000
 _LATEST_MS = 253_402_300_799_999
+#: Of a run that may have one topic, one in so many records is compared first.
+_SAMPLED = 512
 
 
 class Decoder:
@@ -164,9 +169,8 @@ class _Rows:
     def number(self, offset: int, kind: str) -> pa.Array:
         return pa.array(self.layout.of(offset, kind))
 
-    def time(self, at: NDArray[np.int64]) -> pa.Array:
-        stamps = layout.numbers(self.layout.buffer, at, "i8")
-        micros = np.clip(stamps, _EARLIEST_MS, _LATEST_MS) * 1000
+    def time(self, offset: int) -> pa.Array:
+        micros = np.clip(self.layout.of(offset, "i8"), _EARLIEST_MS, _LATEST_MS) * 1000
         return pa.array(micros).cast(pa.timestamp("us", tz="UTC"))
 
     # Bodies that are not compressed, usually all, are copied in one go; only if one is compressed
@@ -174,7 +178,7 @@ class _Rows:
     def body(self, kind: pa.DataType) -> pa.Array:
         places = self.layout
         if self._bodies is None:
-            bodies = _slices(places.buffer, places.bodies, places.body_ends)
+            bodies = slices(places.buffer, places.bodies, places.body_ends)
         else:
             bodies = pa.array(self._bodies, pa.binary())
         return bodies if kind == pa.binary() else _as_text(bodies)
@@ -192,52 +196,34 @@ class _Rows:
     def texts(self) -> PropertyTexts:
         if self._texts is None:
             places = self.layout
-            joined = _slices(places.buffer, places.properties, places.ends)
-            lengths = places.ends - places.properties
-            ends = np.concatenate(([0], np.cumsum(lengths)))
-            data = joined.buffers()[2]
-            self._texts = PropertyTexts(memoryview(data)[: int(ends[-1])] if data else b"", ends)
+            self._texts = PropertyTexts(places.buffer, places.properties, places.ends)
         return self._texts
 
     def message_id(self) -> pa.Array:
         ids = self.texts.values_of(UNIQUE_KEY)
-        return pc.coalesce(ids, self.offset_id()) if ids.null_count else ids
-
-    def offset_id(self) -> pa.Array:
-        logs = self.layout.of(LOG_OFFSET_AT, "i8").tolist()
-        hosts = self._hosts(self.layout.store_host_at, self.layout.store_more)
-        made = [offset_id(host, log) for host, log in zip(hosts, logs, strict=True)]
-        return pa.array(made, pa.string())
-
-    def born_host(self) -> pa.Array:
-        places = self.layout
-        hosts = self._hosts(places.starts + BORN_HOST_AT, places.born_more)
-        return pa.array([unpack(host) for host in hosts], pa.string())
-
-    def store_host(self) -> pa.Array:
-        hosts = self._hosts(self.layout.store_host_at, self.layout.store_more)
-        return pa.array([unpack(host) for host in hosts], pa.string())
-
-    def _hosts(self, at: NDArray[np.int64], more: NDArray[np.int64]) -> list[bytes]:
-        view = memoryview(self.layout.buffer)
-        ends = (at + V4_BYTES + more).tolist()
-        return [bytes(view[a:b]) for a, b in zip(at.tolist(), ends, strict=True)]
+        return pc.coalesce(ids, offset_ids(self.layout)) if ids.null_count else ids
 
 
 def topics_of(places: Layout) -> pa.Array:
     """The topic in each record."""
-    return _as_text(_slices(places.buffer, places.topics, places.properties - 2))
+    only = only_topic(places)
+    if only is not None:
+        return pa.repeat(pa.scalar(only, pa.string()), len(places.starts))
+    return _as_text(slices(places.buffer, places.topics, places.properties - 2))
 
 
-def _slices(buffer: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64]) -> pa.Array:
-    """The bytes [begin, end) of each record, copied; positions must rise from record to record."""
-    edges = np.empty(2 * len(begin) + 1, np.int32)
-    edges[0:-1:2], edges[1::2] = begin, end
-    edges[-1] = end[-1] if len(end) else 0
-    pieces = pa.BinaryArray.from_buffers(
-        pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), pa.py_buffer(buffer)]
-    )
-    return pieces.take(pa.array(np.arange(0, 2 * len(begin), 2, dtype=np.int64)))
+def only_topic(places: Layout) -> str | None:
+    """The topic that all records have; None if there are several, or no records."""
+    ends = places.properties - 2
+    sizes = ends - places.topics
+    if len(sizes) == 0 or sizes[0] == 0 or bool((sizes != sizes[0]).any()):
+        return None
+    topics = window(places.buffer, f"S{sizes[0]}")
+    # Most runs of several topics are found out by some of their records.
+    for at in (places.topics[::_SAMPLED], places.topics):
+        if bool((topics[at] != topics[at[0]]).any()):
+            return None
+    return bytes(memoryview(places.buffer)[places.topics[0] : ends[0]]).decode("utf-8", "replace")
 
 
 def _opened_parts(places: Layout) -> Iterator[tuple[Layout, list[bytes]]]:
@@ -283,23 +269,19 @@ _COLUMNS: dict[str, Callable[[_Rows, pa.DataType], pa.Array]] = {
     "tag": lambda rows, _: rows.tag(),
     "body": lambda rows, kind: rows.body(kind),
     "properties": lambda rows, _: rows.properties(),
-    "born_timestamp": lambda rows, _: rows.time(rows.layout.starts + BORN_AT),
-    "store_timestamp": lambda rows, _: rows.time(rows.layout.stored_at),
+    "born_timestamp": lambda rows, _: rows.time(BORN_AT),
+    "store_timestamp": lambda rows, _: rows.time(STORED_AT),
     "message_id": lambda rows, _: rows.message_id(),
     "log_offset": lambda rows, _: rows.number(LOG_OFFSET_AT, "i8"),
     "flag": lambda rows, _: rows.number(FLAG_AT, "i4"),
     "sys_flag": lambda rows, _: pa.array(rows.layout.sys_flags),
-    "reconsume_times": lambda rows, _: pa.array(
-        layout.numbers(rows.layout.buffer, rows.layout.reconsume_times_at, "i4")
-    ),
-    "prepared_offset": lambda rows, _: pa.array(
-        layout.numbers(rows.layout.buffer, rows.layout.prepared_offset_at, "i8")
-    ),
+    "reconsume_times": lambda rows, _: rows.number(RECONSUME_TIMES_AT, "i4"),
+    "prepared_offset": lambda rows, _: rows.number(PREPARED_OFFSET_AT, "i8"),
     "record_bytes": lambda rows, _: pa.array(
         (rows.layout.ends - rows.layout.starts).astype(np.int32)
     ),
     "body_crc": lambda rows, _: rows.number(BODY_CRC_AT, "i4"),
-    "born_host": lambda rows, _: rows.born_host(),
-    "store_host": lambda rows, _: rows.store_host(),
-    "offset_id": lambda rows, _: rows.offset_id(),
+    "born_host": lambda rows, _: born_hosts(rows.layout),
+    "store_host": lambda rows, _: store_hosts(rows.layout),
+    "offset_id": lambda rows, _: offset_ids(rows.layout),
 }

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sprocket.base.errors import CorruptRecord
-from sprocket.message.hosts import V6_MORE_BYTES
 from sprocket.message.record import (
     BODY_AT,
     BODY_LENGTH_AT,
@@ -24,17 +23,11 @@ from sprocket.message.record import (
     MAGIC,
     MAGIC_AT,
     MAGIC_LONG_TOPIC,
-    PREPARED_OFFSET_AT,
     QUEUE_OFFSET_AT,
-    RECONSUME_TIMES_AT,
     STORE_HOST_AT,
     STORE_HOST_V6,
-    STORED_AT,
-    SYS_FLAG_AT,
 )
-
-Buffer = bytes | bytearray | memoryview
-Places = NDArray[np.int64]
+from sprocket.spark.records.heads import Buffer, Heads, Places, numbers, read_heads
 
 _SIZE = struct.Struct(">i")
 
@@ -59,17 +52,6 @@ def starts(buffer: Buffer) -> Places:
     return np.array(found, np.int64)
 
 
-def numbers(buffer: Buffer, places: Places, kind: str) -> NDArray[Any]:
-    """The big-endian number at each position; `kind` is a numpy type without byte order."""
-    # A view with a stride of one byte has a number for each position, aligned or not, so one
-    # indexing step reads the numbers of all records without a loop or a copy of the buffer.
-    wire = np.dtype(f">{kind}")
-    if len(places) == 0:
-        return np.empty(0, kind)
-    window = np.ndarray((len(buffer) - wire.itemsize + 1,), wire, buffer=buffer, strides=(1,))
-    return window[places].astype(kind)
-
-
 @dataclass(slots=True)
 class Layout:
     """Positions in a run of records; every array has one entry for each record.
@@ -77,7 +59,7 @@ class Layout:
     Attributes:
         buffer: the bytes to which all positions refer.
         starts, ends: positions of the records.
-        sys_flags: RocketMQ's flag bits.
+        heads: their numbers.
         born_more, store_more: bytes that an IPv6 address takes beyond an IPv4 one, 0 or 12.
         bodies, body_ends: positions of the bodies.
         topics: where the topics begin; they end two bytes before the properties.
@@ -87,7 +69,7 @@ class Layout:
     buffer: Buffer
     starts: Places
     ends: Places
-    sys_flags: NDArray[np.int32]
+    heads: Heads
     born_more: Places
     store_more: Places
     bodies: Places
@@ -96,44 +78,37 @@ class Layout:
     properties: Places
 
     @property
-    def stored_at(self) -> Places:
-        """Positions of the store times."""
-        return self.starts + STORED_AT + self.born_more
+    def sys_flags(self) -> NDArray[np.int32]:
+        """RocketMQ's flag bits."""
+        return self.heads.sys_flags
 
     @property
     def store_host_at(self) -> Places:
         """Positions of the store hosts."""
         return self.starts + STORE_HOST_AT + self.born_more
 
-    @property
-    def reconsume_times_at(self) -> Places:
-        """Positions of the reconsume times."""
-        return self.bodies - (BODY_AT - RECONSUME_TIMES_AT)
-
-    @property
-    def prepared_offset_at(self) -> Places:
-        """Positions of the log offset of the half message."""
-        return self.bodies - (BODY_AT - PREPARED_OFFSET_AT)
-
     def of(self, offset: int, kind: str) -> NDArray[Any]:
-        """The numbers `offset` bytes behind the begin of each record."""
-        return numbers(self.buffer, self.starts + offset, kind)
+        """The numbers of a field before the body.
+
+        Args:
+            offset: of the field in a record with IPv4 addresses.
+            kind: a numpy type without byte order.
+        """
+        return self.heads.of(offset, kind)
 
     def part(self, begin: int, end: int) -> Layout:
         """The layout of the records [begin, end), by their place in the run."""
-        at = slice(begin, end)
-        return Layout(
-            self.buffer, self.starts[at], self.ends[at], self.sys_flags[at], self.born_more[at],
-            self.store_more[at], self.bodies[at], self.body_ends[at], self.topics[at],
-            self.properties[at],
-        )  # fmt: skip
+        return self._chosen(slice(begin, end))
 
     def filtered(self, mask: NDArray[np.bool_]) -> Layout:
         """The layout of those records for which the mask is true."""
+        return self._chosen(mask)
+
+    def _chosen(self, at: slice | NDArray[np.bool_]) -> Layout:
         return Layout(
-            self.buffer, self.starts[mask], self.ends[mask], self.sys_flags[mask],
-            self.born_more[mask], self.store_more[mask], self.bodies[mask], self.body_ends[mask],
-            self.topics[mask], self.properties[mask],
+            self.buffer, self.starts[at], self.ends[at], self.heads.chosen(at), self.born_more[at],
+            self.store_more[at], self.bodies[at], self.body_ends[at], self.topics[at],
+            self.properties[at],
         )  # fmt: skip
 
 
@@ -156,18 +131,18 @@ def lay_out_at(buffer: Buffer, begin: Places, end: Places) -> Layout:
     Raises:
         CorruptRecord: the lengths in a record do not fit together; the text has its offset.
     """
+    heads = read_heads(buffer, begin)
     if len(begin) == 0:
-        return Layout(buffer, begin, begin, begin.astype(np.int32), *([begin] * 6))
+        return Layout(buffer, begin, begin, heads, *([begin] * 6))
     # Each length tells where the next field is, so every step first checks all records against the
     # step before; a wrong length would make `numbers` read beyond the buffer.
-    sys_flags = cast("NDArray[np.int32]", numbers(buffer, begin + SYS_FLAG_AT, "i4"))
-    born_more = np.where(sys_flags & BORN_HOST_V6, V6_MORE_BYTES, 0)
-    store_more = np.where(sys_flags & STORE_HOST_V6, V6_MORE_BYTES, 0)
+    born_more = heads.more_bytes(BORN_HOST_V6)
+    store_more = heads.more_bytes(STORE_HOST_V6)
     body = begin + BODY_AT + born_more + store_more
     _check(buffer, begin, body + 3 <= end, "no room for a body")
-    body_bytes = numbers(buffer, body - (BODY_AT - BODY_LENGTH_AT), "i4").astype(np.int64)
+    body_bytes = heads.of(BODY_LENGTH_AT, "i4").astype(np.int64)
     body_end = body + body_bytes
-    topic_length_bytes = _topic_length_bytes(buffer, begin)
+    topic_length_bytes = _topic_length_bytes(heads)
     topic = body_end + topic_length_bytes
     _check(buffer, begin, (body_bytes >= 0) & (topic + 2 <= end), "a body that does not fit")
     topic_end = topic + _topic_bytes(buffer, topic, topic_length_bytes)
@@ -176,14 +151,17 @@ def lay_out_at(buffer: Buffer, begin: Places, end: Places) -> Layout:
     fits = properties + numbers(buffer, topic_end, "u2") == end
     _check(buffer, begin, fits, "properties that do not end with it")
     return Layout(
-        buffer, begin, end, sys_flags, born_more, store_more, body, body_end, topic, properties
+        buffer, begin, end, heads, born_more, store_more, body, body_end, topic, properties
     )
 
 
-def _topic_length_bytes(buffer: Buffer, begin: Places) -> Places:
-    magic = numbers(buffer, begin + MAGIC_AT, "i4")
-    _check(buffer, begin, (magic == MAGIC) | (magic == MAGIC_LONG_TOPIC), "an unknown magic")
-    return np.where(magic == MAGIC, 1, 2)
+def _topic_length_bytes(heads: Heads) -> Places:
+    magic = heads.of(MAGIC_AT, "i4")
+    is_short = magic == MAGIC
+    if is_short.all():
+        return np.ones(len(magic), np.int64)
+    _check(heads.buffer, heads.starts, is_short | (magic == MAGIC_LONG_TOPIC), "an unknown magic")
+    return np.where(is_short, 1, 2)
 
 
 def _topic_bytes(buffer: Buffer, topic: Places, length_bytes: Places) -> Places:

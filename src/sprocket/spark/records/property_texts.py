@@ -9,36 +9,58 @@ both methods give the same result.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from sprocket.message.properties import decode_bytes
-
-Places = NDArray[np.int64]
+from sprocket.spark.records.heads import Buffer, Places, window
+from sprocket.spark.records.slices import alternating, slices
 
 _NAME_END = 1
 _PAIR_END = 2
-_PAIR_END_BYTE = np.uint8(_PAIR_END)
+#: A byte that separates nothing, and cannot be a part of a longer character.
+_NOTHING = ord(" ")
+_ASCII_BYTES = 0x80
 
 MAP = pa.map_(pa.string(), pa.string())
+
+
+class _Pairs(NamedTuple):
+    """Positions of all pairs in the joined texts.
+
+    Attributes:
+        names, name_ends, values, value_ends: of each pair.
+        firsts: the index of each record's first pair, and the number of all pairs.
+    """
+
+    names: Places
+    name_ends: Places
+    values: Places
+    value_ends: Places
+    firsts: Places
 
 
 class PropertyTexts:
     """The properties of a run of records.
 
     Args:
-        joined: the texts of all records, one after the other.
-        ends: where each text begins in `joined`, and the end of the last: one more than records.
+        buffer: has the texts.
+        begin, end: of each record's text; they rise from record to record, and at least one byte
+            is in front of each text.
     """
 
-    def __init__(self, joined: bytes | memoryview, ends: Places) -> None:
-        self.joined = np.frombuffer(joined, np.uint8)
-        self.ends = ends
-        #: (name starts, name ends, value starts, value ends, first pair of each record), or None
-        #: if a text is irregular.
+    def __init__(self, buffer: Buffer, begin: Places, end: Places) -> None:
+        self._begin = np.empty(len(begin), np.int64)
+        #: All texts, each behind one byte, which ends the last pair of the text before if that has
+        #: no end of its own: many senders leave it out.
+        self._joined = np.empty(0, np.uint8)
+        if len(begin):
+            self._join(buffer, begin, end)
+        self._end = self._begin + (end - begin)
         self._pairs = self._find_pairs()
         self._parsed: list[dict[str, str]] | None = None
 
@@ -56,51 +78,50 @@ class PropertyTexts:
         # pieces name, separator, value, separator, of which only names and values are taken.
         edges = np.empty(4 * len(names) + 1, np.int32)
         edges[0:-1:4], edges[1::4], edges[2::4], edges[3::4] = names, name_ends, values, value_ends
-        edges[-1] = value_ends[-1] + 1 if len(names) else 0
-        pieces = self._pieces(edges)
-        chosen = np.arange(0, 4 * len(names), 4, dtype=np.int64)
-        return pa.MapArray.from_arrays(
-            pa.array(firsts.astype(np.int32)),
-            pieces.take(pa.array(chosen)),
-            pieces.take(pa.array(chosen + 2)),
-        )
+        edges[-1] = value_ends[-1] if len(names) else 0
+        keys, items = alternating(self._joined.data, edges, pa.string())
+        return pa.MapArray.from_arrays(pa.array(firsts.astype(np.int32)), keys, items)
 
     def values_of(self, name: str) -> pa.Array:
         """Each record's value of one property; null where it has none."""
         if self._pairs is None:
             return pa.array([one.get(name) for one in self._each()], pa.string())
-        _, _, values, value_ends, firsts = self._pairs
         pairs = self._pairs_named(name.encode())
-        records = np.searchsorted(firsts, pairs, "right") - 1
-        edges = np.zeros(2 * len(self.ends) - 1, np.int32)
+        records = self._owners[pairs]
+        begin, end = self._pairs.values[pairs], self._pairs.value_ends[pairs]
+        count = len(self._begin)
+        if len(pairs) == count and bool((records[1:] > records[:-1]).all()):
+            return slices(self._joined.data, begin, end, pa.string())
         # A record without the property gets an empty piece. If a name is repeated, the last value
         # counts: numpy assigns in order, so later entries overwrite earlier ones.
-        begin = np.zeros(len(self.ends) - 1, np.int64)
-        end = np.zeros(len(self.ends) - 1, np.int64)
-        is_missing = np.ones(len(self.ends) - 1, np.bool_)
-        begin[records], end[records] = values[pairs], value_ends[pairs]
+        begins, ends = self._begin.copy(), self._begin.copy()
+        is_missing = np.ones(count, np.bool_)
+        begins[records], ends[records] = begin, end
         is_missing[records] = False
-        begin[is_missing] = end[is_missing] = self.ends[:-1][is_missing]
-        edges[0:-1:2], edges[1::2] = begin, end
-        edges[-1] = end[-1] if len(end) else 0
-        chosen = np.arange(0, 2 * len(begin), 2, dtype=np.int64)
-        return self._pieces(edges).take(pa.array(chosen, mask=is_missing))
+        return slices(self._joined.data, begins, ends, pa.string(), is_null=is_missing)
 
     def _pairs_named(self, name: bytes) -> Places:
-        """Indices of the pairs with a name; compares lengths first, then byte by byte."""
+        """Indices of the pairs with a name."""
         assert self._pairs is not None
-        names, name_ends = self._pairs[:2]
-        found = np.flatnonzero(name_ends - names == len(name))
-        for index, byte in enumerate(name):
-            if len(found) == 0:
-                break
-            found = found[self.joined[names[found] + index] == byte]
-        return found
+        # Length and first letter leave few other names, and the comparison of all letters is slow.
+        sizes, letters = self._name_forms
+        found = np.flatnonzero((sizes == len(name)) & (letters == name[0]))
+        if len(found) == 0:
+            return found
+        is_same = window(self._joined.data, f"S{len(name)}")[self._pairs.names[found]] == name
+        return found if is_same.all() else found[is_same]
 
-    def _pieces(self, edges: NDArray[np.int32]) -> pa.Array:
-        return pa.StringArray.from_buffers(
-            len(edges) - 1, pa.py_buffer(edges), pa.py_buffer(self.joined)
-        )
+    @cached_property
+    def _name_forms(self) -> tuple[Places, NDArray[np.uint8]]:
+        """The length and the first byte of each pair's name."""
+        assert self._pairs is not None
+        return self._pairs.name_ends - self._pairs.names, self._joined[self._pairs.names]
+
+    @cached_property
+    def _owners(self) -> Places:
+        """The record of each pair."""
+        assert self._pairs is not None
+        return np.repeat(np.arange(len(self._begin)), np.diff(self._pairs.firsts))
 
     def _each(self) -> list[dict[str, str]]:
         if self._parsed is None:
@@ -108,52 +129,52 @@ class PropertyTexts:
         return self._parsed
 
     def _raws(self) -> Iterator[memoryview]:
-        view = self.joined.data
-        edges = self.ends.tolist()
-        for begin, end in pairwise(edges):
+        view = self._joined.data
+        for begin, end in zip(self._begin.tolist(), self._end.tolist(), strict=True):
             yield view[begin:end]
+
+    def _join(self, buffer: Buffer, begin: Places, end: Places) -> None:
+        pieces = slices(buffer, begin - 1, end)
+        offsets = np.frombuffer(pieces.buffers()[1], np.int32, len(begin) + 1)
+        self._joined = np.frombuffer(pieces.buffers()[2], np.uint8, int(offsets[-1]))
+        fronts = offsets[:-1].astype(np.int64)
+        self._begin = fronts + 1
+        # The byte before a piece is the last one of the text before, or the one in front of that.
+        self._joined[fronts] = _NOTHING
+        is_open = self._joined[fronts[1:] - 1] != _PAIR_END
+        is_open &= fronts[1:] > self._begin[:-1]
+        self._joined[fronts[1:][is_open]] = _PAIR_END
 
     # Each condition below makes the fast method unsafe: other rules apply then for what a name or a
     # value is, and only the parser for single records has them.
-    def _find_pairs(self) -> tuple[Places, Places, Places, Places, Places] | None:
-        if not _is_utf8(self.joined):
-            return None
-        self._close_last_pairs()
-        marks = np.flatnonzero(self.joined <= _PAIR_END)
-        kinds = self.joined[marks]
+    def _find_pairs(self) -> _Pairs | None:
+        joined = self._joined
+        marks = np.flatnonzero(joined <= _PAIR_END)
+        kinds = joined[marks]
+        if len(joined) and joined[-1] != _PAIR_END and self._end[-1] > self._begin[-1]:
+            marks, kinds = np.append(marks, len(joined)), np.append(kinds, np.uint8(_PAIR_END))
         name_ends, value_ends = marks[0::2], marks[1::2]
         if (
             len(marks) % 2
             or (kinds[0::2] != _NAME_END).any()
             or (kinds[1::2] != _PAIR_END).any()
-            or len(self.joined) != (int(marks[-1]) + 1 if len(marks) else 0)
+            or not _is_utf8(joined)
         ):
             return None
-        firsts = np.searchsorted(value_ends, self.ends)
-        values = name_ends + 1
-        names = np.empty_like(name_ends)
-        if len(names):
-            names[0] = 0
-            names[1:] = value_ends[:-1] + 1
+        firsts = np.append(np.searchsorted(value_ends, self._begin), len(value_ends))
+        names, values = np.empty_like(name_ends), name_ends + 1
+        names[1:] = value_ends[:-1] + 1
+        has_any = firsts[:-1] < firsts[1:]
+        names[firsts[:-1][has_any]] = self._begin[has_any]
         if (name_ends == names).any() or (value_ends == values).any():
             return None
-        return names, name_ends, values, value_ends, firsts
-
-    def _close_last_pairs(self) -> None:
-        """Adds the separator that some senders leave out after a record's last pair."""
-        if len(self.joined) == 0:
-            return
-        last = self.ends[1:] - 1
-        is_open = (self.ends[1:] > self.ends[:-1]) & (self.joined[last] != _PAIR_END_BYTE)
-        if is_open.any():
-            places = self.ends[1:][is_open]
-            self.joined = np.insert(self.joined, places, _PAIR_END_BYTE)
-            self.ends = self.ends.copy()
-            self.ends[1:] += np.cumsum(is_open)
+        return _Pairs(names, name_ends, values, value_ends, firsts)
 
 
 def _is_utf8(joined: NDArray[np.uint8]) -> bool:
     """Whether all pieces are UTF-8: if the whole is, so are pieces cut at bytes below 0x80."""
+    if len(joined) == 0 or joined.max() < _ASCII_BYTES:
+        return True
     try:
         joined.tobytes().decode()
     except UnicodeDecodeError:

@@ -127,8 +127,7 @@ def _is_in_time(
 
 def _has_any(queues: QueueFiles, options: StoreOptions, piece: Piece) -> bool:
     start = piece.file.start
-    found = queues.records(options.topics, start + piece.begin, start + piece.end)
-    return len(found.log_offsets) > 0
+    return queues.has_any(options.topics, start + piece.begin, start + piece.end)
 
 
 def _parts(options: StoreOptions, files: int) -> int:

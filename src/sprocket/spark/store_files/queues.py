@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sprocket.spark.records.layout import Places
+from sprocket.spark.records.heads import Places
 from sprocket.store.views.batch_unit import UNIT_BYTES
 from sprocket.store.views.consume_queue import BLANK_SIZE, ENTRY_BYTES
 
@@ -70,20 +70,26 @@ class QueueFiles:
             tag_codes: hashes of the wanted tags; None for all. A record that holds a batch is
                 always there: its messages have tags of their own.
         """
-        found: list[NDArray[Any]] = []
+        found: list[QueueRecords] = []
         for queue in (queue for topic in topics for queue in self._queues(topic)):
-            for entries in _between(queue, log_start, log_end):
-                if tag_codes is not None and queue.kind is _ENTRY:
-                    entries = entries[np.isin(entries["tag_code"], list(tag_codes))]
-                found.append(entries)
+            codes = tag_codes if queue.kind is _ENTRY else None
+            found += _between(queue, log_start, log_end, codes)
         if not found:
             none = np.empty(0, np.int64)
             return QueueRecords(none, none)
-        log_offsets = np.concatenate([each["log_offset"] for each in found]).astype(np.int64)
-        sizes = np.concatenate([each["size"] for each in found]).astype(np.int64)
-        # A topic whose kind was changed by a crash may have queues of both for a while.
-        log_offsets, first = np.unique(log_offsets, return_index=True)
-        return QueueRecords(log_offsets, sizes[first])
+        return _in_order(
+            np.concatenate([one.log_offsets for one in found]),
+            np.concatenate([one.sizes for one in found]),
+        )
+
+    def has_any(self, topics: Collection[str], log_start: int, log_end: int) -> bool:
+        """Whether the topics have records in [log_start, log_end) of the log."""
+        return any(
+            len(one.sizes)
+            for topic in topics
+            for queue in self._queues(topic)
+            for one in _between(queue, log_start, log_end, None)
+        )
 
     def _queues(self, topic: str) -> Iterator[_QueueFolder]:
         for name, kind in ((_FOLDER, _ENTRY), (_BATCH_FOLDER, _UNIT)):
@@ -94,8 +100,22 @@ class QueueFiles:
                         yield _QueueFolder(one, kind)
 
 
-def _between(queue: _QueueFolder, log_start: int, log_end: int) -> Iterator[NDArray[Any]]:
-    """The entries of one queue whose log offsets are in [log_start, log_end)."""
+def _in_order(log_offsets: Places, sizes: Places) -> QueueRecords:
+    """The same records in the order of the log, each once."""
+    # Each queue is in order already, so all of them are a few ascending runs: a stable sort merges.
+    order = np.argsort(log_offsets, kind="stable")
+    log_offsets, sizes = log_offsets[order], sizes[order]
+    # A topic whose kind was changed by a crash may have queues of both for a while.
+    is_first = np.append(True, log_offsets[1:] != log_offsets[:-1])
+    if not is_first.all():
+        log_offsets, sizes = log_offsets[is_first], sizes[is_first]
+    return QueueRecords(log_offsets, sizes)
+
+
+def _between(
+    queue: _QueueFolder, log_start: int, log_end: int, tag_codes: Collection[int] | None
+) -> Iterator[QueueRecords]:
+    """The records of one queue whose log offsets are in [log_start, log_end)."""
     files = sorted(one for one in queue.folder.iterdir() if one.name.isdecimal())
     first_logs = [_first_log_offset(one, queue.kind) for one in files]
     for index, file in enumerate(files):
@@ -103,23 +123,25 @@ def _between(queue: _QueueFolder, log_start: int, log_end: int) -> Iterator[NDAr
         first = first_logs[index]
         if first is None or first >= log_end or (following and following[0] <= log_start):
             continue
-        entries = _entries(file, queue.kind)
-        logs = entries["log_offset"]
-        yield entries[(logs >= log_start) & (logs < log_end)]
+        entries: NDArray[Any] = np.fromfile(file, queue.kind)
+        logs, sizes = entries["log_offset"].astype(np.int64), entries["size"].astype(np.int64)
+        wanted = _is_used(sizes) & (logs >= log_start) & (logs < log_end)
+        if tag_codes is not None:
+            wanted &= np.isin(entries["tag_code"], list(tag_codes))
+        yield QueueRecords(logs[wanted], sizes[wanted])
 
 
-def _entries(file: Path, kind: np.dtype[Any], count: int = -1) -> NDArray[Any]:
-    """The entries of a file that refer to records."""
-    entries: NDArray[Any] = np.fromfile(file, kind, count)
-    is_used: NDArray[np.bool_] = (entries["size"] > 0) & (entries["size"] != BLANK_SIZE)
-    used: NDArray[Any] = entries[is_used]
-    return used
+def _is_used(sizes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which entries refer to records, by their sizes."""
+    is_used: NDArray[np.bool_] = (sizes > 0) & (sizes != BLANK_SIZE)
+    return is_used
 
 
 def _first_log_offset(file: Path, kind: np.dtype[Any]) -> int | None:
     """The log offset of the first entry of a file that refers to a record; None without one."""
     for count in (1, -1):
-        entries = _entries(file, kind, count)
-        if len(entries):
-            return int(entries["log_offset"][0])
+        entries: NDArray[Any] = np.fromfile(file, kind, count)
+        used = np.flatnonzero(_is_used(entries["size"]))
+        if len(used):
+            return int(entries["log_offset"][used[0]])
     return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from sprocket.base.errors import CorruptRecord, RemoteProtocolError
 from sprocket.filter.tags import TagFilter
 from sprocket.message.inner_batch import WRAPPED
-from sprocket.message.record import PREPARED, ROLLED_BACK, TRANSACTION_MASK
+from sprocket.message.record import PREPARED, ROLLED_BACK, STORED_AT, TRANSACTION_MASK
 from sprocket.message.topic import SCHEDULE, SYSTEM_PREFIX, TIMER, is_system_topic
 from sprocket.spark.options.loss import ReadFailed, report_loss
 from sprocket.spark.options.options import StoreOptions
@@ -29,7 +29,7 @@ from sprocket.spark.reading.pushdown import EVERYTHING, narrow_choice
 from sprocket.spark.records import layout
 from sprocket.spark.records.batches import taken_apart
 from sprocket.spark.records.body_columns import BadBody, body_columns, check_decoded
-from sprocket.spark.records.decode import Decoder, topics_of
+from sprocket.spark.records.decode import Decoder, only_topic, topics_of
 from sprocket.spark.records.layout import Layout
 from sprocket.spark.store_files.plan import Piece, plan_store
 from sprocket.spark.store_files.scan import LogReader, root_of
@@ -157,7 +157,7 @@ class PieceReader:
 
     def _batches(self, places: Layout, path: str) -> Iterator[pa.RecordBatch]:
         keep = self._is_chosen(places)
-        if keep is not None and not keep.all():
+        if not keep.all():
             places = places.filtered(keep)
         if ((places.sys_flags & WRAPPED) == WRAPPED).any():
             places = self._taken_apart(places, path)
@@ -173,23 +173,28 @@ class PieceReader:
                 self._damaged(path, start, end, f"the record holds no batch: {error}")
         return layout.lay_out(b"".join(parts))
 
-    def _is_chosen(self, places: Layout) -> NDArray[np.bool_] | None:
-        """A mask of the records of wanted topics and times that consumers may see.
-
-        Each topic is checked once for a run of records, not once for each record.
-        """
-        topics = topics_of(places).dictionary_encode()
-        chosen = pa.array([self._wants(name) for name in topics.dictionary.to_pylist()], pa.bool_())
-        keep: NDArray[np.bool_] = pc.take(chosen, topics.indices).to_numpy(zero_copy_only=False)
+    def _is_chosen(self, places: Layout) -> NDArray[np.bool_]:
+        """A mask of the records of wanted topics and times that consumers may see."""
+        keep: NDArray[np.bool_] = self._is_of_topic(places)
         states = places.sys_flags & TRANSACTION_MASK
         keep = keep & (states != PREPARED) & (states != ROLLED_BACK)
         if self._since_ms is not None or self._until_ms is not None:
-            stored = layout.numbers(places.buffer, places.stored_at, "i8")
+            stored = places.of(STORED_AT, "i8")
             if self._since_ms is not None:
                 keep = keep & (stored >= self._since_ms)
             if self._until_ms is not None:
                 keep = keep & (stored < self._until_ms)
         return keep
+
+    def _is_of_topic(self, places: Layout) -> NDArray[np.bool_]:
+        """A mask of the records of wanted topics. Each topic is checked once for all of them."""
+        only = only_topic(places)
+        if only is not None:
+            return np.full(len(places.starts), self._wants(only), np.bool_)
+        topics = topics_of(places).dictionary_encode()
+        wanted = [self._wants(name) for name in topics.dictionary.to_pylist()]
+        mask = pc.take(pa.array(wanted, pa.bool_()), topics.indices)
+        return cast("NDArray[np.bool_]", mask.to_numpy(zero_copy_only=False))
 
     def _wants(self, topic: str) -> bool:
         return self._chooses(topic) and (self._topics is None or topic in self._topics)

@@ -46,7 +46,8 @@ from sprocket.message.record import (
     parse,
 )
 from sprocket.spark.records import layout
-from sprocket.spark.records.layout import Layout, Places
+from sprocket.spark.records.heads import Places
+from sprocket.spark.records.layout import Layout
 from sprocket.spark.store_files.synced import NOTHING_SYNCED, SyncedLog
 
 #: The name of a log file is the log offset of its first byte with so many digits.
@@ -163,6 +164,17 @@ def _written_to(descriptor: int, size: int) -> int:
     return at
 
 
+def _cut(sizes: Places) -> Iterator[tuple[int, int]]:
+    """Cuts records with these sizes into runs: the index of the first, and that behind the last."""
+    ends = np.cumsum(sizes)
+    first = begin = 0
+    while first < len(ends):
+        last = int(np.searchsorted(ends, begin + _RUN_BYTES, "right"))
+        last = min(max(last, first + 1), first + _RUN_RECORDS)
+        yield first, last
+        first, begin = last, int(ends[last - 1])
+
+
 class LogReader:
     """Reads records of one file. Use it with `with`.
 
@@ -230,9 +242,8 @@ class LogReader:
 
     def records(self, starts: Places, sizes: Places) -> Iterator[Layout]:
         """The records that begin at these positions and have these sizes, in runs."""
-        for first in range(0, len(starts), _RUN_RECORDS):
-            begin = starts[first : first + _RUN_RECORDS]
-            end = begin + sizes[first : first + _RUN_RECORDS]
+        for first, last in _cut(sizes):
+            begin, end = starts[first:last], starts[first:last] + sizes[first:last]
             fits = (end - begin >= FIXED_BYTES) & (begin >= 0) & (end <= len(self._view))
             places = self._checked(begin[fits], end[fits]) if fits.all() else None
             if places is None:
@@ -316,7 +327,7 @@ class LogReader:
             return None
         if len(begin) == 0:
             return places
-        sizes = layout.numbers(self._view, begin, "i4")
+        sizes = places.of(0, "i4")
         logs = places.of(LOG_OFFSET_AT, "i8")
         if not ((sizes == end - begin) & (logs == begin + self.file.start)).all():
             return None
@@ -324,7 +335,7 @@ class LogReader:
 
     def _has_right_bodies(self, places: Layout) -> bool:
         view = self._view
-        stored_ms = layout.numbers(view, places.stored_at, "i8")
+        stored_ms = places.of(STORED_AT, "i8")
         unsure = self._synced.missing(places.starts + self.file.start, stored_ms)
         if len(unsure) == 0:
             return True
