@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from sprocket.cli.pipelines import PIPELINES, write_report
+from sprocket.cli.pipelines import PIPELINES
 from sprocket.spark import pipelines
 from sprocket.spark.pipelines.parts.progress import Progress
-from sprocket.spark.pipelines.parts.report import Lines, Report
 from tests.cli.parts import sprocket
 
 
@@ -66,18 +64,6 @@ def test_a_wrong_topic_is_named_before_spark_starts(node: str) -> None:
     assert outcome.code != 0
     assert outcome.err.count("\n") == 1
     assert "nowhere" in outcome.err
-
-
-def test_a_report_without_the_library_of_plots_is_written_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sprocket.plots.echarts.echarts_script", lambda: None)
-    plotted = Report("Lag", {}, (Lines("Behind", "messages", {"a": [(0, 1.0)]}),))
-    write_report(plotted, tmp_path / "lag.html")
-    assert "pip install 'sprocketmq[reports]'" in capsys.readouterr().err
-    assert "<td>1970-01-01 00:00:00</td>" in (tmp_path / "lag.html").read_text()
-    write_report(Report("Lag", {"rows": 1}), tmp_path / "lag.html")
-    assert capsys.readouterr().err == ""
 
 
 def test_progress_is_told_in_a_line() -> None:

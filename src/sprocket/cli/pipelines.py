@@ -17,7 +17,7 @@ import typer.core
 import typer.main
 
 from sprocket.base.errors import SprocketError, UsageError
-from sprocket.cli import render
+from sprocket.cli import pipeline_report, render
 from sprocket.cli.access_options import with_access
 from sprocket.cli.options import NAMESERVER, Json, NameServers, command, examples
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from sprocket.spark.pipelines.parts.report import Report
 
 INTERRUPTED = 130
-#: Rows of a table that are shown on a console; the HTML page and JSON have all.
-_ROWS_SHOWN = 40
 
 _RUN = "sprocket pipeline run"
 #: Purpose and examples by class of `sprocket.spark.pipelines`; commands are these in lower case.
@@ -302,8 +300,8 @@ def _run_job(
         summary = job.run(session, watch)
         found: Report = summary.report()
     if report is not None:
-        write_report(found, report)
-    render.json(found.as_json()) if as_json else _show(found)
+        pipeline_report.write(found, report)
+    render.json(found.as_json()) if as_json else pipeline_report.show(found)
     if getattr(summary, "is_interrupted", False):
         typer.echo("sprocket: stopped; run the same command again to continue", err=True)
         raise typer.Exit(INTERRUPTED)
@@ -366,42 +364,3 @@ def _progress(name: str) -> Iterator[Watch]:
             bars.update(task, completed=progress.rows, total=total, description=words)
 
         yield watch
-
-
-def write_report(report: Report, path: Path) -> None:
-    """Writes the page, with plots where the library for them is installed, and says so if not."""
-    import time
-
-    from sprocket.plots.echarts import echarts_script
-    from sprocket.spark.pipelines.parts.page import WITHOUT_PLOTS
-
-    script = echarts_script()
-    page = report.html(now_ms=int(time.time() * 1000), script=script)
-    path.write_text(page, encoding="utf-8")
-    if script is None and report.has_plots:
-        typer.echo(f"sprocket: {path} has tables instead of plots; {WITHOUT_PLOTS}", err=True)
-
-
-def _show(report: Report) -> None:
-    """Prints facts and tables; plots are only in the HTML page."""
-    from sprocket.spark.pipelines.parts.page import printable
-    from sprocket.spark.pipelines.parts.report import Table, plain
-
-    width = max(map(len, report.facts), default=0)
-    for name, value in report.facts.items():
-        typer.echo(f"{name.ljust(width)}  {printable(plain(value))}")
-    for one in report.sections:
-        if not isinstance(one, Table) or not one.rows:
-            continue
-        typer.echo()
-        typer.secho(one.title, bold=True)
-        rows = [tuple(_cell(cell) for cell in row) for row in one.rows[:_ROWS_SHOWN]]
-        render.table(one.headings, rows)
-        if left_out := len(one.rows) - len(rows):
-            typer.echo(f"… and {left_out} more (--json and --report have them)")
-
-
-def _cell(value: Any) -> Any:
-    from sprocket.spark.pipelines.parts.page import printable
-
-    return printable(value) if isinstance(value, str) else value
