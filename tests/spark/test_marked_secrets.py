@@ -32,7 +32,7 @@ MARK = "Hunter2"
 SECRETS = {"secretKey": f"s-{MARK}", "securityToken": f"t-{MARK}", "tlsKeyPassword": f"p-{MARK}"}
 #: What a registry of schemas is asked as: `me` with the password `r-Hunter2`.
 ASKED = f"Basic {b64encode(f'me:r-{MARK}'.encode()).decode()}"
-OPTIONS = {"namesrvAddr": "127.0.0.1:1", "accessKey": "me", **SECRETS}
+OPTIONS = {"namesrvAddr": "127.0.0.1:1", "accessKey": "me", "useTLS": "true", **SECRETS}
 
 
 def test_options_show_no_secret() -> None:
