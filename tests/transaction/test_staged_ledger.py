@@ -136,6 +136,31 @@ def test_a_writer_is_of_one_user() -> None:
         ledger.earlier("w", "bob", 0, is_first=True)
 
 
+def test_a_writer_goes_on_when_access_control_is_switched_on_and_off() -> None:
+    ledger = StagedLedger()
+    ledger.apply_decision(decision(1, [], is_finished=True), offset=0, log_offset=0, stored_ms=0)
+    assert ledger.earlier("w", "ann", 2, is_first=False) is None
+    signed = decision(2, [], is_finished=True, owner="ann")
+    ledger.apply_decision(signed, offset=1, log_offset=100, stored_ms=0)
+    with pytest.raises(NoPermission, match="belongs to another user"):
+        ledger.earlier("w", "bob", 3, is_first=False)
+    assert ledger.earlier("w", "", 3, is_first=False) is None
+
+
+def test_no_user_takes_the_places_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staged_ledger, "WRITERS_OF_USER_MAX", 2)
+    ledger = StagedLedger()
+    for number in range(2):
+        mine = head(writer=f"w{number}", owner="ann")
+        ledger.apply_staged(mine, offset=number, log_offset=0, stored_ms=0)
+    with pytest.raises(SystemBusy, match="user ann has 2 writers"):
+        ledger.is_staged(head(writer="more", owner="ann"))
+    with pytest.raises(SystemBusy, match="user ann has 2 writers"):
+        ledger.earlier("more", "ann", 0, is_first=True)
+    assert not ledger.is_staged(head(writer="w0", owner="ann", number=1))
+    assert ledger.earlier("more", "bob", 0, is_first=True) is None
+
+
 def test_only_so_much_is_staged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staged_ledger, "BATCHES_MAX", 2)
     monkeypatch.setattr(staged_ledger, "WRITERS_MAX", 1)

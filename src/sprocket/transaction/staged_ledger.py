@@ -18,6 +18,8 @@ from sprocket.transaction.staged import StagedDecision, StagedHead
 
 #: Writers that are remembered, and batches that are staged and not decided, at most.
 WRITERS_MAX = 10_000
+#: Writers of one user, so that nobody takes the places of all others.
+WRITERS_OF_USER_MAX = 5_000
 BATCHES_MAX = 262_144
 #: A batch that is staged so long is dropped: whoever staged it is gone.
 STAGED_MS_MAX = 6 * 3_600_000
@@ -52,6 +54,7 @@ class Writer:
     """What is known of a writer.
 
     Attributes:
+        owner: who signed its newest decision; empty without access control.
         last: its newest transaction that is decided; None if none is.
         last_at: the offset of that record in queue 1.
         last_log_offset: its log offset.
@@ -109,7 +112,8 @@ class StagedLedger:
             NoPermission: it is somebody else's.
         """
         writer = self._writers.get(name)
-        if writer is not None and writer.owner != owner:
+        # Who writes on when access control is switched on or off is not somebody else.
+        if writer is not None and writer.owner and owner and writer.owner != owner:
             raise NoPermission(f"writer {name} belongs to another user")
         return writer
 
@@ -140,8 +144,8 @@ class StagedLedger:
                 )
             if attempt is not None and head.number in attempt.batches:
                 return True
-        elif len(self._writers) >= WRITERS_MAX:
-            raise SystemBusy(f"the broker knows {len(self._writers)} writers, its limit")
+        else:
+            self._check_room(head.owner)
         if self._count >= BATCHES_MAX:
             raise SystemBusy(f"{self._count} batches are staged, the broker's limit")
         return False
@@ -169,8 +173,8 @@ class StagedLedger:
                     f"nothing is known of writer {name}, so transaction {batch} may be decided "
                     "already"
                 )
-            if writer is None and len(self._writers) >= WRITERS_MAX:
-                raise SystemBusy(f"the broker knows {len(self._writers)} writers, its limit")
+            if writer is None:
+                self._check_room(owner)
             return None
         if batch < last.batch:
             raise InvalidParameter(
@@ -184,6 +188,14 @@ class StagedLedger:
         if batch > last.batch and not last.is_finished:
             raise SystemBusy(f"transaction {last.batch} of writer {name} is not finished yet")
         return last if batch == last.batch else None
+
+    def _check_room(self, owner: str) -> None:
+        """Raises SystemBusy if there may be no new writer of a user."""
+        if len(self._writers) >= WRITERS_MAX:
+            raise SystemBusy(f"the broker knows {len(self._writers)} writers, its limit")
+        mine = sum(each.owner == owner for each in self._writers.values()) if owner else 0
+        if mine >= WRITERS_OF_USER_MAX:
+            raise SystemBusy(f"user {owner} has {mine} writers, the limit of one user")
 
     def apply_staged(
         self, head: StagedHead, *, offset: int, log_offset: int, stored_ms: int
@@ -215,7 +227,7 @@ class StagedLedger:
         """Applies the next record of queue 1: drops the attempts that do not count."""
         self._decided_next = offset + 1
         writer = self._writers.setdefault(decision.writer, Writer(decision.owner))
-        writer.last, writer.last_at = decision, offset
+        writer.owner, writer.last, writer.last_at = decision.owner, decision, offset
         writer.last_log_offset, writer.stored_ms = log_offset, stored_ms
         self._remembered[decision.writer] = None
         self._remembered.move_to_end(decision.writer)
