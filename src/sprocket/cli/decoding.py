@@ -147,11 +147,9 @@ def registry_of(text: str) -> ChosenRegistry:
         if profile is None:
             raise UsageError("--registry profile goes with --profile")
         return profile.read().schema_registry()
-    if "://" not in text:
-        if not Path(text).is_dir():
-            raise UsageError(f"--registry {text}: neither a URL nor a folder")
-        return Path(text)
-    from sprocket.schemas.http_registry import ENVIRONMENT, RegistryAccess
+    if "://" not in text and not Path(text).is_dir():
+        raise UsageError(f"--registry {text}: neither a URL nor a folder")
+    from sprocket.schemas.http_registry import ENVIRONMENT, registry_at
 
     given: dict[str, Any] = {name: os.environ.get(each) for name, each in ENVIRONMENT.items()}
-    return RegistryAccess(text, **given)
+    return registry_at(text, **given)

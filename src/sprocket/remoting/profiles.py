@@ -89,11 +89,9 @@ class ProfileConfig(AccessConfig):
         """
         if self.registry is None:
             raise ConfigError("the profile has no registry")
-        if "://" not in self.registry:
-            return Path(self.registry)
-        from sprocket.schemas.http_registry import RegistryAccess
+        from sprocket.schemas.http_registry import registry_at
 
-        return RegistryAccess(
+        return registry_at(
             self.registry,
             user=self.registry_user,
             password=self.registry_password,

@@ -12,6 +12,7 @@ import base64
 import binascii
 import ssl
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import SplitResult, quote, urlsplit
 
@@ -57,6 +58,20 @@ class RegistryAccess:
     token: str | None = field(default=None, repr=False)
     authorities: str | None = None
     timeout_ms: int = 5_000
+
+
+def registry_at(
+    place: str,
+    *,
+    user: str | None = None,
+    password: str | None = None,
+    token: str | None = None,
+    authorities: str | None = None,
+) -> RegistryAccess | Path:
+    """A registry by the text that names it: a URL, or else a folder, which nobody needs to ask."""
+    if "://" not in place:
+        return Path(place)
+    return RegistryAccess(place, user, password, token, authorities)
 
 
 class _SchemaReference(msgspec.Struct):

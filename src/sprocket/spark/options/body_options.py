@@ -184,11 +184,9 @@ class BodyOptions(ProfileOptions):
             return None
         if self.registry == PROFILES and (profile := self.read_profile()) is not None:
             return profile.schema_registry()
-        if "://" not in self.registry:
-            return Path(self.registry)
-        from sprocket.schemas.http_registry import RegistryAccess
+        from sprocket.schemas.http_registry import registry_at
 
-        return RegistryAccess(
+        return registry_at(
             self.registry,
             user=self.registry_user,
             password=self.registry_password,
